@@ -61,12 +61,6 @@ static inline bool account_cause_is_unknown(enum account_cause cause)
 	return cause <= ACCOUNT_HOST;
 }
 
-/* Whether it is of the GPU, so that nothing is to be changed in the host's way. */
-static inline bool account_cause_is_gpu(enum account_cause cause)
-{
-	return cause >= ACCOUNT_KERNELS && cause <= ACCOUNT_STREAM_WAIT;
-}
-
 /* A wait on the way from the GPU's pause to its cause. Numbers; 0: none. */
 struct account_via {
 	uint32_t before;          /* the wait that this one is in; 0: none */

@@ -6,7 +6,6 @@
 
 #include "account/facts_alike.h"
 #include "account/keyed.h"
-#include "account/walk.h"
 #include "analysis/by_id.h"
 #include "analysis/place.h"
 #include "base/xalloc.h"

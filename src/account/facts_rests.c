@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "analysis/by_id.h"
-#include "base/xalloc.h"
 
 #define GIL_AGAIN_NS 300000 /* Python's lock is waited for again so soon after each 5 ms */
 

@@ -7,7 +7,6 @@
 #include "account/facts_ranks.h"
 #include "account/gpu_time.h"
 #include "account/ranks_causes.h"
-#include "base/array.h"
 #include "base/order.h"
 #include "base/vec.h"
 #include "base/xalloc.h"

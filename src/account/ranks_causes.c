@@ -6,7 +6,6 @@
 #include "base/array.h"
 #include "base/order.h"
 #include "base/vec.h"
-#include "base/xalloc.h"
 
 #define LOOKS_MOST (4u << 20) /* at causes, of all ranks: no recording that is one needs it */
 

@@ -3,7 +3,6 @@
 
 #include "account/walk.h"
 #include "base/array.h"
-#include "base/vec.h"
 
 #define WAITS_QUEUE_NS 50000  /* what is asked for begins so soon, if nothing is in its way */
 #define WAITS_TOLD_NS  200000 /* that a function of the host runs, and whom it wakes */

@@ -14,7 +14,6 @@
 #include "agent/inject_run.h"
 #include "agent/inject_stack.h"
 #include "agent/inject_thread.h"
-#include "agent/inject_trace.h"
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/clock.h"

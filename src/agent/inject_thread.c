@@ -274,7 +274,6 @@ bool may_be_in_handler(const struct thread_status *status)
 #include <sys/wait.h>
 #include <time.h>
 
-#include "agent/inject_trace.h"
 #include "base/clock.h"
 #include "base/process.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "agent/nudge.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "analysis/by_id.h"
-#include "base/array.h"
-#include "base/vec.h"
 #include "base/xalloc.h"
 
 #define BEHIND_NS    2000000000ull /* so long ago a call was at least, when it is judged */

@@ -29,7 +29,6 @@ enum driver_kind {
 };
 
 #define DRIVER_NOT_KNOWN 255 /* of a cause or a processor */
-#define DRIVER_CAUSES    9
 #define DRIVER_SIZES                                                                               \
 	12 /* classes of a histogram: 4 KiB and less, each the double, 8 MiB and more */
 #define DRIVER_BLOCK    21 /* bits of an address within the block that sums tell apart: 2 MiB */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "capture/driver_calls.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/xalloc.h"
-#include "capture/call_queue.h"
 #include "capture/uvm_queues.h"
 #include "cuda/driver_words.h"
 #include "cuda/api.h"

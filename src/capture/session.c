@@ -14,8 +14,6 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "base/later.h"
-#include "base/xalloc.h"
 
 /* ---- session hooks ------------------------------------------------------------------------- */
 

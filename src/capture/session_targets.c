@@ -12,7 +12,6 @@
 #include "base/later.h"
 #include "base/process.h"
 #include "base/vec.h"
-#include "base/xalloc.h"
 #include "capture/who_feed.h"
 #include "probe/libraries.h"
 #include "probe/fold.h"

@@ -24,7 +24,6 @@
 #include "base/order.h"
 #include "base/process.h"
 #include "base/vec.h"
-#include "base/xalloc.h"
 #include "probe/name_glob.h"
 
 /* ---- target family ------------------------------------------------------------------------- */

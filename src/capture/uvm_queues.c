@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "capture/uvm_queues.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/map.h"
 #include "base/xalloc.h"
 #include "capture/proc.h"

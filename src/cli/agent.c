@@ -2,7 +2,6 @@
 /* `cuscope agent`: the daemon of a machine, for Prometheus. */
 #include "cli/cli.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

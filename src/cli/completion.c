@@ -8,9 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/parse.h"
 #include "base/text.h"
-#include "cli/cli.h"
 
 #define TEXT_MOST 100 /* bytes of what stands beside a candidate */
 

@@ -10,7 +10,6 @@
 #include "analysis/missed.h"
 #include "base/buf.h"
 #include "base/text.h"
-#include "base/xalloc.h"
 #include "page/page.h"
 #include "report/diff/diff.h"
 

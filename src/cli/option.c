@@ -140,8 +140,7 @@ bool scan_options(const struct option_group *group, int argc, char **argv, bool 
 
 /* ---- option -------------------------------------------------------------------------------- */
 
-#define FIRST_KEY  1000 /* of options without a letter: the row's index on top */
-#define WORDS_MOST 32
+#define FIRST_KEY 1000 /* of options without a letter: the row's index on top */
 
 /* A group as argp has it. */
 struct option_parser {

@@ -12,7 +12,6 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
-#include "base/xalloc.h"
 #include "divert/entry_file.h"
 #include "probe/helper.h"
 #include "probe/libraries.h"

@@ -11,14 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "capture/stacks/sampler.h"
 #include "profile/collect.h"
 #include "profile/profile_write.h"
 #include "trace/event.h"
-#include "trace/format.h"
 
 enum profile_mode {
 	MODE_DEFAULT, /* merge with --gpu, cpu without */

@@ -15,7 +15,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/parse.h"
 #include "cli/cli.h"
 
 #define PROGRESS_NS 500000000ull

@@ -14,7 +14,6 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/vec.h"
-#include "base/xalloc.h"
 #include "report/set.h"
 #include "trace/together.h"
 

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/lines.h"
-#include "base/parse.h"
 #include "base/text.h"
 #include "output/timeline/timeline.h"
 #include "trace/event.h"

@@ -13,8 +13,6 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/parse.h"
-#include "base/xalloc.h"
 #include "node/address.h"
 #include "node/config.h"
 #include "node/http.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "divert/divert_peers.h"
 
-#include <errno.h>
 #include <linux/kcmp.h>
 #include <stdio.h>
 #include <stdlib.h>

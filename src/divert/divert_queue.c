@@ -11,7 +11,6 @@
 #include "base/process.h"
 #include "base/worker.h"
 #include "base/xalloc.h"
-#include "probe/person.h"
 
 /* 0; -EAGAIN: there is no room; -ECHILD: nobody is there. */
 static int send_now(int socket, const struct divert_order *order, int fd)

@@ -21,7 +21,6 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "base/vec.h"
-#include "base/xalloc.h"
 #include "divert/divert_inside.h"
 
 #ifndef PTRACE_GETSIGMASK

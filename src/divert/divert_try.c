@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/process.h"
-#include "base/xalloc.h"
 
 /* ---- the process that does it ---------------------------------------------------------------- */
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/xalloc.h"

@@ -8,7 +8,6 @@
 #include "analysis/by_id.h"
 #include "analysis/correlations.h"
 #include "analysis/work.h"
-#include "base/json.h"
 #include "base/map.h"
 #include "base/text.h"
 #include "base/xalloc.h"

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/map.h"
-#include "probe/helper_inside.h"
 #include "probe/person.h"
 
 #define USERS_MAX 512 /* before those are forgotten whose accounts are empty */

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/later.h"
 #include "base/process.h"
-#include "base/xalloc.h"
 #include "probe/account.h"
 #include "probe/helper.h"
 #include "probe/modules_inside.h"

@@ -2,7 +2,6 @@
 #include "probe/plain_name.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <libiberty/demangle.h>
 #include <pthread.h>
 #include <signal.h>

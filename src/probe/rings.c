@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "probe/rings.h"
 
-#include <errno.h>
 #include <linux/bpf.h>
 #include <pthread.h>
 #include <signal.h>

@@ -6,7 +6,6 @@
  */
 #include "probe/programs.h"
 
-#include <errno.h>
 #include <linux/bpf.h>
 #include <string.h>
 

@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "base/order.h"
 #include "base/text.h"
-#include "base/xalloc.h"
 #include "page/page.h"
 #include "profile/tree.h"
 #include "profile/writers.h"

@@ -9,7 +9,6 @@
 
 #include "account/answer.h"
 #include "account/pauses.h"
-#include "base/array.h"
 #include "base/order.h"
 #include "base/text.h"
 #include "base/xalloc.h"

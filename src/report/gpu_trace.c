@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/xalloc.h"
 #include "output/describe.h"
 #include "report/who_columns.h"
 #include "report/reports.h"

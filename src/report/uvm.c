@@ -2,7 +2,6 @@
 /* The report `uvm`: faults and migrations of managed memory, and the allocations that they hit. */
 #include "analysis/managed_use.h"
 #include "analysis/place.h"
-#include "base/array.h"
 #include "report/driver_rows.h"
 #include "report/reports.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "report/why_words.h"
 
-#include "base/array.h"
 #include "base/text.h"
 
 #define NAME_COLUMNS 64 /* the rest of a longer one gives way */

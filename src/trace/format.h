@@ -30,10 +30,9 @@
 /* Bounds that a reader checks before it believes a length. */
 #define FORMAT_RAW_MAX        (8u << 20)   /* of a chunk that is not the index, uncompressed */
 #define FORMAT_TEXT_MAX       (256u << 10) /* of one string */
-#define FORMAT_ARGS_MAX       12
-#define FORMAT_FRAMES_MAX     1024 /* of a stack */
-#define FORMAT_PARTS_MAX      64   /* of a frame */
-#define FORMAT_FRAME_TEXT_MAX 4096 /* of a function, a module, a file on one */
+#define FORMAT_FRAMES_MAX     1024         /* of a stack */
+#define FORMAT_PARTS_MAX      64           /* of a frame */
+#define FORMAT_FRAME_TEXT_MAX 4096         /* of a function, a module, a file on one */
 #define FORMAT_CHUNKS_MAX                                                                          \
 	(4u << 20) /* of a file, 72 bytes each in memory: three weeks of a recording */
 #define FORMAT_TIME_MAX (1ull << 62) /* ns, so that sums and differences of two do not overflow */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "base/xalloc.h"
 #include "trace/format.h"
 #include "trace/objects_inside.h"

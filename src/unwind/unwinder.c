@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/unwinder.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "agent/lib/session.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 /* Opening, turns and the end of recording inside of processes. */
 #include "capture/inside/inside_private.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

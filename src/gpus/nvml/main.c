@@ -8,7 +8,6 @@
  * It is linked with the C library alone, dynamically, so that it can load the driver's library
  *where cuscope is a static program. A driver that hangs hangs this process and not cuscope.
  */
-#include <errno.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>

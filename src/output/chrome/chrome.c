@@ -16,7 +16,6 @@
 #include "analysis/event_waits.h"
 #include "analysis/work.h"
 #include "base/array.h"
-#include "base/json.h"
 #include "base/number.h"
 #include "base/xalloc.h"
 #include "cuda/error.h"

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "account/keyed.h"
-#include "base/array.h"
 #include "base/hash.h"
 #include "base/order.h"
 #include "base/text.h"

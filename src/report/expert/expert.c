@@ -10,7 +10,6 @@
 #include "analysis/work.h"
 #include "base/buf.h"
 #include "base/order.h"
-#include "base/xalloc.h"
 #include "output/describe.h"
 #include "report/who_columns.h"
 #include "report/reports.h"

@@ -7,7 +7,6 @@
 
 #include "report/launches/kernel_launches.h"
 #include "base/array.h"
-#include "base/xalloc.h"
 #include "report/reports.h"
 
 struct launches {

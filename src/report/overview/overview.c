@@ -9,12 +9,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/array.h"
 #include "report/summary/summary.h"
 #include "analysis/missed.h"
 #include "base/buf.h"
 #include "base/number.h"
-#include "base/xalloc.h"
 #include "cuda/error.h"
 #include "report/reports.h"
 #include "report/sums.h"

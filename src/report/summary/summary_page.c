@@ -6,7 +6,6 @@
 
 #include "analysis/missed.h"
 #include "base/array.h"
-#include "base/number.h"
 #include "base/text.h"
 #include "cuda/error.h"
 

@@ -17,7 +17,6 @@
 #include "base/rights.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
-#include "probe/helper_inside.h"
 #include "stack/lines/debug_info.h"
 
 /* On the wire, each with its texts behind it. */
