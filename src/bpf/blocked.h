@@ -36,19 +36,9 @@ struct walk_credit {
 	__u64 ns, at_ns;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct walk_credit);
-} cpu_credit SEC(".maps");
+MAP(PERCPU_ARRAY, 1, __u32, struct walk_credit) cpu_credit SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
-	__uint(max_entries, 1024);
-	__type(key, __u32); /* tgid */
-	__type(value, struct walk_credit);
-} process_credit SEC(".maps");
+MAP(LRU_PERCPU_HASH, 1024, __u32 /* tgid */, struct walk_credit) process_credit SEC(".maps");
 
 /* ---- what is due ------------------------------------------------------------------------------
  */
@@ -215,12 +205,7 @@ static __always_inline void blocked_begun(void *ctx, int preempted, struct task_
  * The kernel's own count of interrupts is a variable that programs cannot read on each kernel. So
  * their begins and ends are counted. A CPU that switches threads is in none.
  */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} interrupts SEC(".maps");
+MAP(PERCPU_ARRAY, 1, __u32, __u32) interrupts SEC(".maps");
 
 static __always_inline void interrupt_begun(void)
 {

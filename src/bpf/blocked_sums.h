@@ -7,12 +7,7 @@
 #include "bpf/wire_stacks.h"
 
 /* Processes that are no targets: see process_is_waker(). */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, WAKERS_MAX);
-	__type(key, __u32);  /* tgid */
-	__type(value, __u8); /* nothing */
-} wakers SEC(".maps");
+MAP(HASH, WAKERS_MAX, __u32 /* tgid */, __u8 /* nothing */) wakers SEC(".maps");
 
 static __always_inline void blocked_send(struct wire_blocked *record, __u64 id, __u64 now)
 {

@@ -15,12 +15,7 @@ struct call_share {
 };
 
 /* User space makes this as large as it has to be; nothing without hooks and calls to the driver. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u32); /* tgid */
-	__type(value, struct call_share);
-} call_shares SEC(".maps");
+MAP(LRU_HASH, 1, __u32 /* tgid */, struct call_share) call_shares SEC(".maps");
 
 static __always_inline struct call_share *call_share_known(__u32 tgid)
 {

@@ -24,19 +24,9 @@
 #define NR_XFER             0xd3
 
 /* System calls that threads are in. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_DRIVER_THREADS);
-	__type(key, __u32); /* tid */
-	__type(value, struct wire_driver_call);
-} driver_calls SEC(".maps");
+MAP(HASH, MAX_DRIVER_THREADS, __u32 /* tid */, struct wire_driver_call) driver_calls SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct wire_driver_call);
-} blank_driver_call SEC(".maps");
+MAP(ARRAY, 1, __u32, struct wire_driver_call) blank_driver_call SEC(".maps");
 
 /*
  * A length that the verifier still sees the bound of where it is used: clang drops a comparison

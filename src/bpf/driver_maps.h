@@ -3,6 +3,7 @@
 #ifndef CUSCOPE_BPF_DRIVER_MAPS_H
 #define CUSCOPE_BPF_DRIVER_MAPS_H
 
+#include "bpf/map.h"
 #include "bpf/wire_driver.h"
 
 #define SINGLES     64 /* of a CPU, in 2^SINGLES_NS ns */
@@ -15,38 +16,16 @@ const volatile struct driver_settings settings;
 struct driver_state state;
 
 /* These two are those of cuscope.bpf.c: user space puts them here. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_TARGETS);
-	__type(key, __u32);
-	__type(value, __u32);
-} targets SEC(".maps");
+MAP(HASH, MAX_TARGETS, __u32, __u32) targets SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} cgroups SEC(".maps");
-
-struct sums {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, DRIVER_ROWS);
-	__type(key, struct driver_key);
-	__type(value, struct driver_sum);
-};
+MAP(CGROUP_ARRAY, 1, __u32, __u32) cgroups SEC(".maps");
 
 /* One is written to while the other is read. */
-struct sums sums_even SEC(".maps"), sums_odd SEC(".maps");
+MAP(HASH, DRIVER_ROWS, struct driver_key, struct driver_sum)
+sums_even SEC(".maps"), sums_odd SEC(".maps");
 
-struct few_sums {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, DRIVER_ROWS_FEW);
-	__type(key, struct driver_key);
-	__type(value, struct driver_sum);
-};
-
-struct few_sums few_even SEC(".maps"), few_odd SEC(".maps");
+MAP(HASH, DRIVER_ROWS_FEW, struct driver_key, struct driver_sum)
+few_even SEC(".maps"), few_odd SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -59,12 +38,7 @@ struct scratch {
 	struct driver_sum blank;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct scratch);
-} scratch SEC(".maps");
+MAP(PERCPU_ARRAY, 1, __u32, struct scratch) scratch SEC(".maps");
 
 /* Whose address space it is. */
 struct owner {
@@ -76,19 +50,9 @@ struct owner {
  * is counted: what would be pushed out is somebody's. How many of them a process has is in `spaces`
  * until it ends, so that nobody takes all.
  */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, DRIVER_OWNERS);
-	__type(key, __u64);
-	__type(value, struct owner);
-} owners SEC(".maps");
+MAP(HASH, DRIVER_OWNERS, __u64, struct owner) owners SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, DRIVER_SPACES);
-	__type(key, __u32); /* tgid */
-	__type(value, __s64);
-} spaces SEC(".maps");
+MAP(LRU_HASH, DRIVER_SPACES, __u32 /* tgid */, __s64) spaces SEC(".maps");
 
 /* What a thread is in: a fault, or a wait. They are gone with their thread: see thread_gone. */
 struct pending {
@@ -97,19 +61,9 @@ struct pending {
 	__u32 write, unused;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_THREADS);
-	__type(key, __u32); /* tid */
-	__type(value, struct pending);
-} faults SEC(".maps");
+MAP(HASH, MAX_THREADS, __u32 /* tid */, struct pending) faults SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_THREADS);
-	__type(key, __u32); /* tid */
-	__type(value, struct pending);
-} waits SEC(".maps");
+MAP(HASH, MAX_THREADS, __u32 /* tid */, struct pending) waits SEC(".maps");
 
 static __always_inline struct scratch *scratch_get(void)
 {

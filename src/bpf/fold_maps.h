@@ -26,51 +26,27 @@
 #define FOLD_SECTION
 #endif
 
-#define FOLD_MAP_OF(map_type, name, key_type, value_type)                                          \
-	FOLD_STORAGE struct {                                                                      \
-		__uint(type, map_type);                                                            \
-		__uint(max_entries, 1);                                                            \
-		__type(key, key_type);                                                             \
-		__type(value, value_type);                                                         \
-	} name FOLD_SECTION
-
 /* Sums: what finds no room is counted. */
 #define FOLD_MAP(name, key_type, value_type)                                                       \
-	FOLD_MAP_OF(BPF_MAP_TYPE_HASH, name, key_type, value_type)
+	FOLD_STORAGE MAP(HASH, 1, key_type, value_type)                                            \
+	name FOLD_SECTION
 
 /* Knowledge: what was not asked for in the longest time makes room. */
 #define FOLD_CACHE(name, key_type, value_type)                                                     \
-	FOLD_MAP_OF(BPF_MAP_TYPE_LRU_HASH, name, key_type, value_type)
+	FOLD_STORAGE MAP(LRU_HASH, 1, key_type, value_type)                                        \
+	name FOLD_SECTION
 
-FOLD_STORAGE struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fold_plan);
-} fold_plans FOLD_SECTION;
+FOLD_STORAGE MAP(ARRAY, 1, __u32, struct fold_plan) fold_plans FOLD_SECTION;
 
 /* Bits of one channel by CUarray_format. */
-FOLD_STORAGE struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 256);
-	__type(key, __u32);
-	__type(value, __u32);
-} fold_formats FOLD_SECTION;
+FOLD_STORAGE MAP(ARRAY, 256, __u32, __u32)
+fold_formats FOLD_SECTION;
 
-FOLD_STORAGE struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, FOLD_DIRECTIONS);
-	__type(key, __u32);
-	__type(value, __u32);
-} fold_directions FOLD_SECTION;
+FOLD_STORAGE MAP(ARRAY, FOLD_DIRECTIONS, __u32, __u32)
+fold_directions FOLD_SECTION;
 
 /* Of hooks of one's own, by plan. */
-FOLD_STORAGE struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct wire_hook_table);
-} fold_hook_tables FOLD_SECTION;
+FOLD_STORAGE MAP(ARRAY, 1, __u32, struct wire_hook_table) fold_hook_tables FOLD_SECTION;
 
 FOLD_MAP(fold_born, __u32, __u64); /* when a tgid was first seen, until its exec or exit */
 FOLD_MAP(fold_processes, struct fold_process_key, struct fold_process);

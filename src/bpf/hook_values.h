@@ -12,19 +12,9 @@
 #include "bpf/wire_hooks.h"
 
 /* User space makes these as large as they have to be; nothing without hooks. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct wire_hook_plan);
-} hook_plans SEC(".maps");
+MAP(ARRAY, 1, __u32, struct wire_hook_plan) hook_plans SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u64);
-	__type(value, struct wire_hook_frame);
-} hook_frames SEC(".maps");
+MAP(HASH, 1, __u64, struct wire_hook_frame) hook_frames SEC(".maps");
 
 /* As many as may be at work on one CPU: see NAME_SLOTS. */
 #define HOOK_SLOTS 4
@@ -34,12 +24,7 @@ struct hook_slot {
 	struct wire_hook_frame frame;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, HOOK_SLOTS);
-	__type(key, __u32);
-	__type(value, struct hook_slot);
-} hook_slots SEC(".maps");
+MAP(PERCPU_ARRAY, HOOK_SLOTS, __u32, struct hook_slot) hook_slots SEC(".maps");
 
 #define NO_SLOT HOOK_SLOTS
 

@@ -17,12 +17,8 @@
 #include "bpf/wire_hooks.h"
 
 /* Slot 0: where the stubs of old kernels go on; slot 1 of the first: at a return. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} hook_exit SEC(".maps"), khook_exit SEC(".maps"), khook_return_exit SEC(".maps"),
+MAP(PROG_ARRAY, 1, __u32, __u32)
+hook_exit SEC(".maps"), khook_exit SEC(".maps"), khook_return_exit SEC(".maps"),
 	trace_exit SEC(".maps");
 
 /* ---- frames -------------------------------------------------------------------------------- */

@@ -178,12 +178,7 @@ struct runners {
 	} last[RUNNERS];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct runners);
-} runners SEC(".maps");
+MAP(PERCPU_ARRAY, 1, __u32, struct runners) runners SEC(".maps");
 
 /* The current thread leaves the CPU. */
 static __always_inline void runner_leaves(struct task_struct *task, __u64 now)

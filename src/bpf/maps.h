@@ -3,6 +3,7 @@
 #ifndef CUSCOPE_BPF_MAPS_H
 #define CUSCOPE_BPF_MAPS_H
 
+#include "bpf/map.h"
 #include "bpf/wire.h"
 
 #define MAX_THREADS 8192
@@ -28,52 +29,22 @@ struct wire_state state;
  * Preallocated on purpose: before 6.1 the kernel warns in its log about tracing programs that
  * allocate map elements at run time.
  */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_THREADS);
-	__type(key, __u32); /* tid */
-	__type(value, struct wire_thread);
-} threads SEC(".maps");
+MAP(HASH, MAX_THREADS, __u32 /* tid */, struct wire_thread) threads SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct wire_thread);
-} blank_thread SEC(".maps");
+MAP(ARRAY, 1, __u32, struct wire_thread) blank_thread SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_TARGETS);
-	__type(key, __u32);   /* tgid */
-	__type(value, __u32); /* enum target_flags */
-} targets SEC(".maps");
+MAP(HASH, MAX_TARGETS, __u32 /* tgid */, __u32 /* enum target_flags */) targets SEC(".maps");
 
 /*
  * Processes of whose calls an agent tells, with a bit for each module of which that holds (see
  * wire_state.inside), and INSIDE_ANY. When they map a file only that is left.
  */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_INSIDE);
-	__type(key, __u32); /* tgid */
-	__type(value, __u64);
-} inside SEC(".maps");
+MAP(HASH, MAX_INSIDE, __u32 /* tgid */, __u64) inside SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} cgroups SEC(".maps");
+MAP(CGROUP_ARRAY, 1, __u32, __u32) cgroups SEC(".maps");
 
 /* Threads that were just sent a signal to stop by, until the tracer has seen them: enum held. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
-	__type(key, __u32); /* tid */
-	__type(value, __u8);
-} held_threads SEC(".maps");
+MAP(HASH, 1024, __u32 /* tid */, __u8) held_threads SEC(".maps");
 
 /* What one of two programs for an event has seen to and the other not: see seen_to_by_the_other. */
 struct seen_key {
@@ -81,12 +52,7 @@ struct seen_key {
 	__u64 event;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
-	__type(key, struct seen_key);
-	__type(value, __u64);
-} seen_by_one SEC(".maps");
+MAP(HASH, 1024, struct seen_key, __u64) seen_by_one SEC(".maps");
 
 /* Files whose executable mapping needs no report: no module, or hooked already. */
 struct file_key {
@@ -94,27 +60,12 @@ struct file_key {
 	__u64 dev;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
-	__type(key, struct file_key);
-	__type(value, struct wire_known);
-} known_files SEC(".maps");
+MAP(LRU_HASH, 16384, struct file_key, struct wire_known) known_files SEC(".maps");
 
 /* For what a held thread waits: the one who looks has to know which file may be a new one. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u32); /* tid */
-	__type(value, struct wire_file);
-} held_for SEC(".maps");
+MAP(LRU_HASH, 4096, __u32 /* tid */, struct wire_file) held_for SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct wire_glob);
-} name_glob SEC(".maps");
+MAP(ARRAY, 1, __u32, struct wire_glob) name_glob SEC(".maps");
 
 struct map_scratch {
 	__u64 busy;
@@ -124,12 +75,7 @@ struct map_scratch {
 	struct wire_map_path record;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct map_scratch);
-} map_scratch SEC(".maps");
+MAP(PERCPU_ARRAY, 1, __u32, struct map_scratch) map_scratch SEC(".maps");
 
 /* Kernel handles whose name was sent, with the generation it was sent in. */
 struct kernel_key {
@@ -137,12 +83,7 @@ struct kernel_key {
 	__u64 tgid;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 32768);
-	__type(key, struct kernel_key);
-	__type(value, __u64);
-} named_kernels SEC(".maps");
+MAP(LRU_HASH, 32768, struct kernel_key, __u64) named_kernels SEC(".maps");
 
 /*
  * Since 6.0 a probe's program may be preempted by another thread's, which may read all its names
@@ -156,12 +97,7 @@ struct scratch {
 	struct wire_name name;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, NAME_SLOTS);
-	__type(key, __u32);
-	__type(value, struct scratch);
-} scratch SEC(".maps");
+MAP(PERCPU_ARRAY, NAME_SLOTS, __u32, struct scratch) scratch SEC(".maps");
 
 /*
  * For a buffer of this CPU. Counted before it is looked at: another thread's program can come in
@@ -182,12 +118,7 @@ static __always_inline void buffer_release(__u64 *busy)
 }
 
 /* On kernels without cookies: slot 0 holds call_enter, which every stub ends in. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} stub_exit SEC(".maps");
+MAP(PROG_ARRAY, 1, __u32, __u32) stub_exit SEC(".maps");
 
 struct ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -6,19 +6,9 @@
 #include "bpf/maps.h"
 #include "bpf/wire_stacks.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, UNWIND_PROCESSES_MAX);
-	__type(key, __u32); /* tgid */
-	__type(value, struct wire_code);
-} unwind_code SEC(".maps");
+MAP(HASH, UNWIND_PROCESSES_MAX, __u32 /* tgid */, struct wire_code) unwind_code SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, UNWIND_PROCESSES_MAX);
-	__type(key, __u32); /* tgid */
-	__type(value, struct wire_python);
-} unwind_python SEC(".maps");
+MAP(HASH, UNWIND_PROCESSES_MAX, __u32 /* tgid */, struct wire_python) unwind_python SEC(".maps");
 
 /* By numbers and not by a type: libbpf 1.1 finds no size for a type that only a template names. */
 struct unwind_table {
@@ -36,12 +26,7 @@ struct {
 	__array(values, struct unwind_table);
 } unwind_files SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, UNWIND_RULES_MAX);
-	__type(key, __u32);
-	__type(value, struct wire_rule);
-} unwind_rules SEC(".maps");
+MAP(ARRAY, UNWIND_RULES_MAX, __u32, struct wire_rule) unwind_rules SEC(".maps");
 
 /*
  * Rules that were found lately: most frames of a stack were in the one before. An entry is a number
@@ -50,29 +35,14 @@ struct {
 #define MEMO_ENTRIES   1024 /* a power of two */
 #define MEMO_MARK_MASK (~0xffffull)
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, MEMO_ENTRIES);
-	__type(key, __u32);
-	__type(value, __u64);
-} walk_memo SEC(".maps");
+MAP(PERCPU_ARRAY, MEMO_ENTRIES, __u32, __u64) walk_memo SEC(".maps");
 
 /* A kernel of 6.18 lets programs of different attach types not share one, though nothing is in it.
  */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} backward_exit SEC(".maps");
+MAP(PROG_ARRAY, 1, __u32, __u32) backward_exit SEC(".maps");
 
 /* Stacks that were sent lately, by number; a bounded memory, so one is sent again at times. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);
-	__type(key, __u64);
-	__type(value, __u32); /* generation of the process's code */
-} stacks_sent SEC(".maps");
+MAP(LRU_HASH, 65536, __u64, __u32 /* generation of the process's code */) stacks_sent SEC(".maps");
 
 /*
  * A walk under way. Several a CPU: a sample may come while a thread's call is being walked, and
@@ -99,11 +69,6 @@ struct walk {
 	__u64 kernel[64];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, WALK_SLOTS);
-	__type(key, __u32);
-	__type(value, struct walk);
-} walks SEC(".maps");
+MAP(PERCPU_ARRAY, WALK_SLOTS, __u32, struct walk) walks SEC(".maps");
 
 #endif
