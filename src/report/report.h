@@ -73,14 +73,14 @@ struct report_kind {
 
 struct report {
 	const char *name;
-	const char *help;  /* half a line; stands above its table, too */
+	const char *help; /* half a line; stands above its table, too */
+	const struct report_kind *kind;
 	bool gpu_times;    /* empty for a trace without EVENT_ACTIVITY */
 	bool kernel_names; /* takes :base and :mangled */
 	bool places;       /* takes :place */
 	bool parts;        /* writes more than one table, see table_open() */
 	bool page;         /* no tables, but text or an object of json: there is no csv of it */
 	bool again; /* other reports say the same in another form: the html page leaves it out */
-	const struct report_kind *kind;
 };
 
 extern const struct report reports[]; /* ends with a NULL name */
