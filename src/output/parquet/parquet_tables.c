@@ -105,7 +105,7 @@ static struct parquet_file *file_of_columns(struct parquet_table *table,
 static void describe_table(struct parquet_table *table, const struct nsys_table_layout *layout)
 {
 	table->name = layout->name;
-	table->n = nsys_columns(layout, table->columns);
+	table->n = nsys_columns(layout->columns, table->columns);
 	table->first = layout->numbered;
 }
 

@@ -122,20 +122,30 @@ static sqlite3_stmt *prepare(struct sqlite_file *db, enum nsys_table table, int 
 	return statement;
 }
 
+static void create(struct sqlite_file *db, const char *name, const char *columns, const char *edge)
+{
+	AT_END(buf_free) struct buf sql = { 0 };
+
+	buf_printf(&sql, "CREATE TABLE %s (%s", name, edge);
+	nsys_columns_sql(columns, &sql);
+	buf_printf(&sql, "%s)", edge);
+	execute(db, sql.data);
+}
+
 static void create_table(struct sqlite_file *db, enum nsys_table table)
 {
 	const struct nsys_table_layout *layout = &nsys_tables[table];
 	struct inserter *inserter = &db->tables[table];
 	struct nsys_column columns[NSYS_COLUMNS_MOST];
-	struct buf sql = { 0 };
+	AT_END(buf_free) struct buf sql = { 0 };
 
-	buf_printf(&sql, "CREATE TABLE %s (\n%s\n);", layout->name, layout->columns);
-	if (layout->unique)
+	create(db, layout->name, layout->columns, "\n");
+	if (layout->unique) {
 		buf_printf(&sql, "CREATE UNIQUE INDEX %s_unique ON %s(%s);", layout->name,
 		           layout->name, layout->unique);
-	execute(db, sql.data);
-	buf_free(&sql);
-	inserter->columns = (int)nsys_columns(layout, columns);
+		execute(db, sql.data);
+	}
+	inserter->columns = (int)nsys_columns(layout->columns, columns);
 	inserter->one = prepare(db, table, 1);
 	if (!layout->frequent)
 		return;
@@ -154,9 +164,7 @@ static void add_enums(struct sqlite_file *db)
 
 		if (row->table) {
 			table = row->table;
-			sql = sqlite3_mprintf("CREATE TABLE %s (%s)", table, nsys_enum_columns);
-			execute(db, sql);
-			sqlite3_free(sql);
+			create(db, table, nsys_enum_columns, "");
 		}
 		sql = sqlite3_mprintf("INSERT INTO %s VALUES (%d, %Q, %Q)", table, row->id,
 		                      row->name, row->label);
@@ -274,10 +282,13 @@ static int sqlite_file_close(struct database *self, bool drop, struct err *err)
 		for (enum nsys_table table = 0; table < TABLE_COUNT; table++)
 			write_rest(db, &db->tables[table]);
 		execute(db, nsys_closing_sql);
-		if (db->db.sample_frames)
-			execute(db, db->db.sample_frames > SAMPLE_FRAMES_MOST
-			                    ? nsys_sampling_view
-			                    : nsys_sampling_table);
+		if (db->db.sample_frames > SAMPLE_FRAMES_MOST) {
+			execute(db, nsys_sampling_view);
+		} else if (db->db.sample_frames) {
+			create(db, "SAMPLING_CALLCHAINS", nsys_tables[TABLE_CALLCHAIN].columns,
+			       "\n");
+			execute(db, nsys_sampling_rows);
+		}
 		drop_empty(db);
 		execute(db, "COMMIT");
 	}

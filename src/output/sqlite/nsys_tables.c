@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/buf.h"
 
 /* ---- nsys closing -------------------------------------------------------------------------- */
 
@@ -56,8 +57,7 @@ const char nsys_closing_sql[] =
 	"FROM cuscope_sample s JOIN CUDA_CALLCHAINS c ON c.id = ifnull(s.callchainId, 0)\n"        \
 	"WHERE s.kind = 'cpu';\n"
 
-const char nsys_sampling_table[] =
-	"CREATE TABLE SAMPLING_CALLCHAINS (\n" CALLCHAIN_COLUMNS "\n);\n"
+const char nsys_sampling_rows[] =
 	"INSERT INTO SAMPLING_CALLCHAINS\n" SAMPLING_ROWS
 	"CREATE INDEX SAMPLING_CALLCHAINS_id ON SAMPLING_CALLCHAINS(id);\n";
 
@@ -67,14 +67,7 @@ const char nsys_sampling_view[] = "CREATE VIEW SAMPLING_CALLCHAINS AS\n" SAMPLIN
 
 /* Columns that every kind of GPU activity begins with. */
 #define ACTIVITY_COLUMNS                                                                           \
-	"start INTEGER NOT NULL,\n"                                                                \
-	"end INTEGER NOT NULL,\n"                                                                  \
-	"deviceId INTEGER NOT NULL,\n"                                                             \
-	"contextId INTEGER NOT NULL,\n"                                                            \
-	"greenContextId INTEGER,\n"                                                                \
-	"streamId INTEGER NOT NULL,\n"                                                             \
-	"correlationId INTEGER,\n"                                                                 \
-	"globalPid INTEGER,\n"
+	"start! end! deviceId! contextId! greenContextId streamId! correlationId globalPid "
 
 /*
  * NOT NULL stands where Nsight Systems has it, but for what a probe on the API cannot know: the
@@ -82,425 +75,170 @@ const char nsys_sampling_view[] = "CREATE VIEW SAMPLING_CALLCHAINS AS\n" SAMPLIN
  * left. Those are NULL here.
  */
 const struct nsys_table_layout nsys_tables[TABLE_COUNT] = {
-	[TABLE_STRING] = { "StringIds", "id INTEGER NOT NULL PRIMARY KEY,\n"
-	                                "value TEXT NOT NULL" },
-	[TABLE_PROCESS] = { "PROCESSES",
-	                    "globalPid INTEGER,\n"
-	                    "pid INTEGER,\n"
-	                    "name TEXT",
-	                    "globalPid" },
-	[TABLE_THREAD] = { "ThreadNames",
-	                   "nameId INTEGER NOT NULL,\n"
-	                   "priority INTEGER,\n"
-	                   "globalTid INTEGER",
-	                   "globalTid" },
+	[TABLE_STRING] = { "StringIds", "id* value$!" },
+	[TABLE_PROCESS] = { "PROCESSES", "globalPid pid name$", "globalPid" },
+	[TABLE_THREAD] = { "ThreadNames", "nameId! priority globalTid", "globalTid" },
 	[TABLE_RUNTIME] = { "CUPTI_ACTIVITY_KIND_RUNTIME",
-	                    "start INTEGER NOT NULL,\n"
-	                    "end INTEGER NOT NULL,\n"
-	                    "eventClass INTEGER NOT NULL,\n"
-	                    "globalTid INTEGER,\n"
-	                    "correlationId INTEGER,\n"
-	                    "nameId INTEGER NOT NULL,\n"
-	                    "returnValue INTEGER NOT NULL,\n"
-	                    "callchainId INTEGER",
+	                    "start! end! eventClass! globalTid correlationId nameId! returnValue! "
+	                    "callchainId",
 	                    .frequent = true, .numbered = true },
 	[TABLE_OSRT] = { "OSRT_API",
-	                 "start INTEGER NOT NULL,\n"
-	                 "end INTEGER NOT NULL,\n"
-	                 "eventClass INTEGER NOT NULL,\n"
-	                 "globalTid INTEGER,\n"
-	                 "correlationId INTEGER,\n"
-	                 "nameId INTEGER NOT NULL,\n"
-	                 "returnValue INTEGER NOT NULL,\n"
-	                 "nestingLevel INTEGER,\n"
-	                 "callchainId INTEGER",
+	                 "start! end! eventClass! globalTid correlationId nameId! returnValue! "
+	                 "nestingLevel callchainId",
 	                 .frequent = true, .numbered = true, .lazy = true },
 	[TABLE_KERNEL] = { "CUPTI_ACTIVITY_KIND_KERNEL",
-	                   ACTIVITY_COLUMNS "demangledName INTEGER NOT NULL,\n"
-	                                    "shortName INTEGER NOT NULL,\n"
-	                                    "mangledName INTEGER,\n"
-	                                    "launchType INTEGER,\n"
-	                                    "cacheConfig INTEGER,\n"
-	                                    "registersPerThread INTEGER NOT NULL,\n"
-	                                    "gridX INTEGER NOT NULL,\n"
-	                                    "gridY INTEGER NOT NULL,\n"
-	                                    "gridZ INTEGER NOT NULL,\n"
-	                                    "blockX INTEGER NOT NULL,\n"
-	                                    "blockY INTEGER NOT NULL,\n"
-	                                    "blockZ INTEGER NOT NULL,\n"
-	                                    "staticSharedMemory INTEGER NOT NULL,\n"
-	                                    "dynamicSharedMemory INTEGER NOT NULL,\n"
-	                                    "localMemoryPerThread INTEGER,\n"
-	                                    "localMemoryTotal INTEGER,\n"
-	                                    "gridId INTEGER,\n"
-	                                    "sharedMemoryExecuted INTEGER,\n"
-	                                    "graphNodeId INTEGER,\n"
-	                                    "sharedMemoryLimitConfig INTEGER",
+	                   ACTIVITY_COLUMNS
+	                   "demangledName! shortName! mangledName launchType cacheConfig "
+	                   "registersPerThread! gridX! gridY! gridZ! blockX! blockY! blockZ! "
+	                   "staticSharedMemory! dynamicSharedMemory! localMemoryPerThread "
+	                   "localMemoryTotal gridId sharedMemoryExecuted graphNodeId "
+	                   "sharedMemoryLimitConfig",
 	                   .frequent = true },
 	[TABLE_MEMCPY] = { "CUPTI_ACTIVITY_KIND_MEMCPY",
-	                   ACTIVITY_COLUMNS "bytes INTEGER NOT NULL,\n"
-	                                    "copyKind INTEGER NOT NULL,\n"
-	                                    "deprecatedSrcId INTEGER,\n"
-	                                    "srcKind INTEGER,\n"
-	                                    "dstKind INTEGER,\n"
-	                                    "srcDeviceId INTEGER,\n"
-	                                    "srcContextId INTEGER,\n"
-	                                    "dstDeviceId INTEGER,\n"
-	                                    "dstContextId INTEGER,\n"
-	                                    "migrationCause INTEGER,\n"
-	                                    "graphNodeId INTEGER,\n"
-	                                    "virtualAddress INTEGER,\n"
-	                                    "copyCount INTEGER",
+	                   ACTIVITY_COLUMNS "bytes! copyKind! deprecatedSrcId srcKind dstKind "
+	                                    "srcDeviceId srcContextId dstDeviceId dstContextId "
+	                                    "migrationCause graphNodeId virtualAddress copyCount",
 	                   .frequent = true },
 	[TABLE_MEMSET] = { "CUPTI_ACTIVITY_KIND_MEMSET",
-	                   ACTIVITY_COLUMNS "value INTEGER,\n"
-	                                    "bytes INTEGER NOT NULL,\n"
-	                                    "graphNodeId INTEGER,\n"
-	                                    "memKind INTEGER",
-	                   .frequent = true },
+	                   ACTIVITY_COLUMNS "value bytes! graphNodeId memKind", .frequent = true },
 	[TABLE_GRAPH_TRACE] = { "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-	                        ACTIVITY_COLUMNS "graphId INTEGER NOT NULL,\n"
-	                                         "graphExecId INTEGER",
-	                        .frequent = true },
+	                        ACTIVITY_COLUMNS "graphId! graphExecId", .frequent = true },
 	[TABLE_SYNCHRONIZATION] = { "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-	                            "start INTEGER NOT NULL,\n"
-	                            "end INTEGER NOT NULL,\n"
-	                            "deviceId INTEGER,\n"
-	                            "contextId INTEGER,\n"
-	                            "greenContextId INTEGER,\n"
-	                            "streamId INTEGER,\n"
-	                            "correlationId INTEGER,\n"
-	                            "globalPid INTEGER,\n"
-	                            "syncType INTEGER NOT NULL,\n"
-	                            "eventId INTEGER,\n"
-	                            "eventSyncId INTEGER",
+	                            "start! end! deviceId contextId greenContextId streamId "
+	                            "correlationId globalPid syncType! eventId eventSyncId",
 	                            .frequent = true },
 	[TABLE_OVERHEAD] = { "CUPTI_ACTIVITY_KIND_OVERHEAD",
-	                     "start INTEGER NOT NULL,\n"
-	                     "end INTEGER NOT NULL,\n"
-	                     "eventClass INTEGER,\n"
-	                     "globalTid INTEGER,\n"
-	                     "correlationId INTEGER,\n"
-	                     "nameId INTEGER,\n"
-	                     "overheadType INTEGER NOT NULL",
+	                     "start! end! eventClass globalTid correlationId nameId overheadType!",
 	                     .frequent = true },
 	[TABLE_PROFILER_OVERHEAD] = { "PROFILER_OVERHEAD",
-	                              "start INTEGER NOT NULL,\n"
-	                              "end INTEGER NOT NULL,\n"
-	                              "globalTid INTEGER,\n"
-	                              "nameId INTEGER NOT NULL,\n"
-	                              "returnValue INTEGER NOT NULL,\n"
-	                              "overheadType INTEGER",
+	                              "start! end! globalTid nameId! returnValue! overheadType",
 	                              .frequent = true },
-	[TABLE_GRAPH_NODE] = { "CUDA_GRAPH_NODE_EVENTS", "start INTEGER NOT NULL,\n"
-	                                                 "end INTEGER NOT NULL,\n"
-	                                                 "eventClass INTEGER NOT NULL,\n"
-	                                                 "globalTid INTEGER,\n"
-	                                                 "nameId INTEGER NOT NULL,\n"
-	                                                 "graphNodeId INTEGER NOT NULL,\n"
-	                                                 "originalGraphNodeId INTEGER" },
-	[TABLE_NVTX] = { "NVTX_EVENTS", "start INTEGER NOT NULL,\n"
-	                                "end INTEGER,\n"
-	                                "eventType INTEGER NOT NULL,\n"
-	                                "rangeId INTEGER,\n"
-	                                "category INTEGER,\n"
-	                                "color INTEGER,\n"
-	                                "text TEXT,\n"
-	                                "globalTid INTEGER,\n"
-	                                "endGlobalTid INTEGER,\n"
-	                                "textId INTEGER,\n"
-	                                "domainId INTEGER,\n"
-	                                "uint64Value INTEGER,\n"
-	                                "int64Value INTEGER,\n"
-	                                "doubleValue REAL,\n"
-	                                "uint32Value INTEGER,\n"
-	                                "int32Value INTEGER,\n"
-	                                "floatValue REAL,\n"
-	                                "jsonTextId INTEGER,\n"
-	                                "jsonText TEXT,\n"
-	                                "binaryData TEXT" },
+	[TABLE_GRAPH_NODE] = { "CUDA_GRAPH_NODE_EVENTS",
+	                       "start! end! eventClass! globalTid nameId! graphNodeId! "
+	                       "originalGraphNodeId" },
+	[TABLE_NVTX] = { "NVTX_EVENTS",
+	                 "start! end eventType! rangeId category color text$ globalTid "
+	                 "endGlobalTid textId domainId uint64Value int64Value doubleValue% "
+	                 "uint32Value int32Value floatValue% jsonTextId jsonText$ binaryData$" },
 	[TABLE_MEMORY_USAGE] = { "CUDA_GPU_MEMORY_USAGE_EVENTS",
-	                         "start INTEGER NOT NULL,\n"
-	                         "globalPid INTEGER NOT NULL,\n"
-	                         "deviceId INTEGER,\n"
-	                         "contextId INTEGER,\n"
-	                         "address INTEGER NOT NULL,\n"
-	                         "pc INTEGER,\n"
-	                         "bytes INTEGER NOT NULL,\n"
-	                         "memKind INTEGER NOT NULL,\n"
-	                         "memoryOperationType INTEGER NOT NULL,\n"
-	                         "name TEXT,\n"
-	                         "correlationId INTEGER,\n"
-	                         "streamId INTEGER,\n"
-	                         "localMemoryPoolAddress INTEGER,\n"
-	                         "localMemoryPoolReleaseThreshold INTEGER,\n"
-	                         "localMemoryPoolSize INTEGER,\n"
-	                         "localMemoryPoolUtilizedSize INTEGER,\n"
-	                         "importedMemoryPoolAddress INTEGER,\n"
-	                         "importedMemoryPoolProcessId INTEGER",
+	                         "start! globalPid! deviceId contextId address! pc bytes! memKind! "
+	                         "memoryOperationType! name$ correlationId streamId "
+	                         "localMemoryPoolAddress localMemoryPoolReleaseThreshold "
+	                         "localMemoryPoolSize localMemoryPoolUtilizedSize "
+	                         "importedMemoryPoolAddress importedMemoryPoolProcessId",
 	                         .frequent = true },
-	[TABLE_CALLCHAIN] = { "CUDA_CALLCHAINS", CALLCHAIN_COLUMNS, .frequent = true,
-	                      .lazy = true },
-	[TABLE_COMPOSITE] = { "COMPOSITE_EVENTS",
-	                      "id INTEGER NOT NULL PRIMARY KEY,\n"
-	                      "start INTEGER NOT NULL,\n"
-	                      "cpu INTEGER,\n"
-	                      "threadState INTEGER,\n"
-	                      "globalTid INTEGER,\n"
-	                      "cpuCycles INTEGER NOT NULL",
+	/*
+	 * A row for each frame of a stack, stackDepth 0 the innermost. `unresolved` and
+	 * `specialEntry` are 1 or NULL, as readers ask for it (Extra-P: "unresolved IS NULL"). The
+	 * last column is our own.
+	 */
+	[TABLE_CALLCHAIN] = { "CUDA_CALLCHAINS",
+	                      "id! symbol module kernelMode thumbCode unresolved specialEntry "
+	                      "originalIP unwindMethod stackDepth! frameId",
 	                      .frequent = true, .lazy = true },
-	[TABLE_SCHED] = { "SCHED_EVENTS",
-	                  "start INTEGER NOT NULL,\n"
-	                  "cpu INTEGER,\n"
-	                  "isSchedIn INTEGER NOT NULL,\n"
-	                  "globalTid INTEGER,\n"
-	                  "threadState INTEGER,\n"
-	                  "threadBlock INTEGER",
+	[TABLE_COMPOSITE] = { "COMPOSITE_EVENTS", "id* start! cpu threadState globalTid cpuCycles!",
+	                      .frequent = true, .lazy = true },
+	[TABLE_SCHED] = { "SCHED_EVENTS", "start! cpu isSchedIn! globalTid threadState threadBlock",
 	                  .frequent = true, .lazy = true },
-	[TABLE_START_TIME] = { "TARGET_INFO_SESSION_START_TIME", "utcEpochNs INTEGER,\n"
-	                                                         "utcTime TEXT,\n"
-	                                                         "localTime TEXT" },
-	[TABLE_SYSTEM] = { "TARGET_INFO_SYSTEM_ENV", "globalVid INTEGER,\n"
-	                                             "devStateName TEXT NOT NULL,\n"
-	                                             "name TEXT NOT NULL,\n"
-	                                             "nameEnum INTEGER NOT NULL,\n"
-	                                             "value TEXT NOT NULL" },
-	[TABLE_GPU] = { "TARGET_INFO_GPU", "vmId INTEGER NOT NULL,\n"
-	                                   "id INTEGER NOT NULL,\n"
-	                                   "name TEXT,\n"
-	                                   "busLocation TEXT,\n"
-	                                   "isDiscrete INTEGER,\n"
-	                                   "l2CacheSize INTEGER,\n"
-	                                   "totalMemory INTEGER,\n"
-	                                   "memoryBandwidth INTEGER,\n"
-	                                   "clockRate INTEGER,\n"
-	                                   "smCount INTEGER,\n"
-	                                   "pwGpuId INTEGER,\n"
-	                                   "uuid TEXT,\n"
-	                                   "luid INTEGER,\n"
-	                                   "chipName TEXT,\n"
-	                                   "cuDevice INTEGER,\n"
-	                                   "ctxswDevPath TEXT,\n"
-	                                   "ctrlDevPath TEXT,\n"
-	                                   "revision INTEGER,\n"
-	                                   "nodeMask INTEGER,\n"
-	                                   "constantMemory INTEGER,\n"
-	                                   "maxIPC INTEGER,\n"
-	                                   "maxRegistersPerBlock INTEGER,\n"
-	                                   "maxShmemPerBlock INTEGER,\n"
-	                                   "maxShmemPerBlockOptin INTEGER,\n"
-	                                   "maxShmemPerSm INTEGER,\n"
-	                                   "maxRegistersPerSm INTEGER,\n"
-	                                   "threadsPerWarp INTEGER,\n"
-	                                   "asyncEngines INTEGER,\n"
-	                                   "maxWarpsPerSm INTEGER,\n"
-	                                   "maxBlocksPerSm INTEGER,\n"
-	                                   "maxThreadsPerBlock INTEGER,\n"
-	                                   "maxBlockDimX INTEGER,\n"
-	                                   "maxBlockDimY INTEGER,\n"
-	                                   "maxBlockDimZ INTEGER,\n"
-	                                   "maxGridDimX INTEGER,\n"
-	                                   "maxGridDimY INTEGER,\n"
-	                                   "maxGridDimZ INTEGER,\n"
-	                                   "computeMajor INTEGER,\n"
-	                                   "computeMinor INTEGER,\n"
-	                                   "smMajor INTEGER,\n"
-	                                   "smMinor INTEGER" },
-	[TABLE_GPU_METRIC] = { "GPU_METRICS",
-	                       "timestamp INTEGER,\n"
-	                       "typeId INTEGER NOT NULL,\n"
-	                       "metricId INTEGER NOT NULL,\n"
-	                       "value INTEGER NOT NULL",
-	                       .lazy = true },
+	[TABLE_START_TIME] = { "TARGET_INFO_SESSION_START_TIME", "utcEpochNs utcTime$ localTime$" },
+	[TABLE_SYSTEM] = { "TARGET_INFO_SYSTEM_ENV",
+	                   "globalVid devStateName$! name$! nameEnum! value$!" },
+	[TABLE_GPU] = { "TARGET_INFO_GPU",
+	                "vmId! id! name$ busLocation$ isDiscrete l2CacheSize totalMemory "
+	                "memoryBandwidth clockRate smCount pwGpuId uuid$ luid chipName$ cuDevice "
+	                "ctxswDevPath$ ctrlDevPath$ revision nodeMask constantMemory maxIPC "
+	                "maxRegistersPerBlock maxShmemPerBlock maxShmemPerBlockOptin maxShmemPerSm "
+	                "maxRegistersPerSm threadsPerWarp asyncEngines maxWarpsPerSm "
+	                "maxBlocksPerSm maxThreadsPerBlock maxBlockDimX maxBlockDimY maxBlockDimZ "
+	                "maxGridDimX maxGridDimY maxGridDimZ computeMajor computeMinor smMajor "
+	                "smMinor" },
+	[TABLE_GPU_METRIC] = { "GPU_METRICS", "timestamp typeId! metricId! value!", .lazy = true },
 	[TABLE_GPU_METRIC_NAME] = { "TARGET_INFO_GPU_METRICS",
-	                            "typeId INTEGER NOT NULL,\n"
-	                            "sourceId INTEGER NOT NULL,\n"
-	                            "typeName TEXT NOT NULL,\n"
-	                            "metricId INTEGER NOT NULL,\n"
-	                            "metricName TEXT NOT NULL",
+	                            "typeId! sourceId! typeName$! metricId! metricName$!",
 	                            .lazy = true },
-	[TABLE_CUDA_DEVICE] = { "TARGET_INFO_CUDA_DEVICE", "gpuId INTEGER,\n"
-	                                                   "cudaId INTEGER NOT NULL,\n"
-	                                                   "pid INTEGER NOT NULL,\n"
-	                                                   "uuid TEXT,\n"
-	                                                   "numMultiprocessors INTEGER" },
-	[TABLE_CUDA_CONTEXT] = { "TARGET_INFO_CUDA_CONTEXT_INFO", "nullStreamId INTEGER,\n"
-	                                                          "hwId INTEGER NOT NULL,\n"
-	                                                          "vmId INTEGER NOT NULL,\n"
-	                                                          "processId INTEGER NOT NULL,\n"
-	                                                          "deviceId INTEGER NOT NULL,\n"
-	                                                          "contextId INTEGER NOT NULL,\n"
-	                                                          "parentContextId INTEGER,\n"
-	                                                          "isGreenContext INTEGER" },
-	[TABLE_CUDA_STREAM] = { "TARGET_INFO_CUDA_STREAM", "streamId INTEGER NOT NULL,\n"
-	                                                   "hwId INTEGER NOT NULL,\n"
-	                                                   "vmId INTEGER NOT NULL,\n"
-	                                                   "processId INTEGER NOT NULL,\n"
-	                                                   "contextId INTEGER NOT NULL,\n"
-	                                                   "priority INTEGER,\n"
-	                                                   "flag INTEGER" },
-	[TABLE_NVTX_DEVICE] = { "TARGET_INFO_NVTX_CUDA_DEVICE", "name TEXT NOT NULL,\n"
-	                                                        "hwId INTEGER NOT NULL,\n"
-	                                                        "vmId INTEGER NOT NULL,\n"
-	                                                        "deviceId INTEGER NOT NULL" },
-	[TABLE_DIAGNOSTIC] = { "DIAGNOSTIC_EVENT", "timestamp INTEGER NOT NULL,\n"
-	                                           "timestampType INTEGER NOT NULL,\n"
-	                                           "source INTEGER NOT NULL,\n"
-	                                           "severity INTEGER NOT NULL,\n"
-	                                           "text TEXT NOT NULL,\n"
-	                                           "globalPid INTEGER" },
-	[TABLE_SESSION] = { "ANALYSIS_DETAILS", "globalVid INTEGER NOT NULL,\n"
-	                                        "duration INTEGER NOT NULL,\n"
-	                                        "startTime INTEGER NOT NULL,\n"
-	                                        "stopTime INTEGER NOT NULL" },
-	[TABLE_CAPTURE] = { "META_DATA_CAPTURE", "name TEXT NOT NULL,\n"
-	                                         "value TEXT" },
-	[TABLE_EXPORT] = { "META_DATA_EXPORT", "name TEXT NOT NULL,\n"
-	                                       "value TEXT" },
+	[TABLE_CUDA_DEVICE] = { "TARGET_INFO_CUDA_DEVICE",
+	                        "gpuId cudaId! pid! uuid$ numMultiprocessors" },
+	[TABLE_CUDA_CONTEXT] = { "TARGET_INFO_CUDA_CONTEXT_INFO",
+	                         "nullStreamId hwId! vmId! processId! deviceId! contextId! "
+	                         "parentContextId isGreenContext" },
+	[TABLE_CUDA_STREAM] = { "TARGET_INFO_CUDA_STREAM",
+	                        "streamId! hwId! vmId! processId! contextId! priority flag" },
+	[TABLE_NVTX_DEVICE] = { "TARGET_INFO_NVTX_CUDA_DEVICE", "name$! hwId! vmId! deviceId!" },
+	[TABLE_DIAGNOSTIC] = { "DIAGNOSTIC_EVENT",
+	                       "timestamp! timestampType! source! severity! text$! globalPid" },
+	[TABLE_SESSION] = { "ANALYSIS_DETAILS", "globalVid! duration! startTime! stopTime!" },
+	[TABLE_CAPTURE] = { "META_DATA_CAPTURE", "name$! value$" },
+	[TABLE_EXPORT] = { "META_DATA_EXPORT", "name$! value$" },
 	/* The arguments of a call; a call without any, that nothing is to be said of, has
 	 * no row. */
 	[TABLE_CALL] = { "cuscope_argument",
-	                 "callId INTEGER NOT NULL PRIMARY KEY,\n"
-	                 "flags INTEGER NOT NULL,\n"
-	                 "depth INTEGER NOT NULL,\n"
-	                 "kernelId INTEGER,\n"
-	                 "gridX INTEGER,\n"
-	                 "gridY INTEGER,\n"
-	                 "gridZ INTEGER,\n"
-	                 "blockX INTEGER,\n"
-	                 "blockY INTEGER,\n"
-	                 "blockZ INTEGER,\n"
-	                 "sharedMemory INTEGER,\n"
-	                 "stream INTEGER,\n"
-	                 "bytes INTEGER,\n"
-	                 "direction TEXT,\n"
-	                 "address INTEGER,\n"
-	                 "source INTEGER,\n"
-	                 "memory TEXT",
+	                 "callId* flags! depth! kernelId gridX gridY gridZ blockX blockY blockZ "
+	                 "sharedMemory stream bytes direction$ address source memory$",
 	                 .frequent = true },
-	[TABLE_FUNCTION] = { "cuscope_function",
-	                     "nameId INTEGER NOT NULL,\n"
-	                     "eventClass INTEGER NOT NULL,\n"
-	                     "class TEXT NOT NULL,\n"
-	                     "library TEXT NOT NULL",
+	[TABLE_FUNCTION] = { "cuscope_function", "nameId! eventClass! class$! library$!",
 	                     "nameId, eventClass" },
-	[TABLE_RESULT] = { "cuscope_result",
-	                   "eventClass INTEGER NOT NULL,\n"
-	                   "code INTEGER NOT NULL,\n"
-	                   "name TEXT",
-	                   "eventClass, code" },
+	[TABLE_RESULT] = { "cuscope_result", "eventClass! code! name$", "eventClass, code" },
 	[TABLE_MEMORY] = { "cuscope_memory",
-	                   "start INTEGER NOT NULL,\n"
-	                   "globalPid INTEGER NOT NULL,\n"
-	                   "callId INTEGER,\n"
-	                   "operation TEXT NOT NULL,\n"
-	                   "memory TEXT,\n"
-	                   "address INTEGER,\n"
-	                   "bytes INTEGER NOT NULL,\n"
-	                   "kindLiveBytes INTEGER NOT NULL,\n"
-	                   "liveBytes INTEGER NOT NULL",
+	                   "start! globalPid! callId operation$! memory$ address bytes! "
+	                   "kindLiveBytes! liveBytes!",
 	                   .frequent = true },
-	[TABLE_OTHER_CALL] = { "cuscope_other_call",
-	                       "id INTEGER NOT NULL PRIMARY KEY,\n"
-	                       "layer TEXT NOT NULL,\n"
-	                       "library TEXT NOT NULL,\n"
-	                       "status TEXT,\n"
-	                       "arguments TEXT NOT NULL",
+	[TABLE_OTHER_CALL] = { "cuscope_other_call", "id* layer$! library$! status$ arguments$!",
 	                       .lazy = true },
 	[TABLE_WHO] = { "cuscope_process",
-	                "globalPid INTEGER NOT NULL,\n"
-	                "pid INTEGER NOT NULL,\n"
-	                "since INTEGER NOT NULL,\n"
-	                "user TEXT,\n"
-	                "container TEXT,\n"
-	                "pod TEXT,\n"
-	                "namespace TEXT,\n"
-	                "slurmJob TEXT,\n"
-	                "slurmStep TEXT,\n"
-	                "rank TEXT,\n"
-	                "localRank TEXT,\n"
-	                "worldSize TEXT,\n"
-	                "command TEXT,\n"
-	                "unit TEXT,\n"
-	                "ownWord TEXT",
+	                "globalPid! pid! since! user$ container$ pod$ namespace$ slurmJob$ "
+	                "slurmStep$ rank$ localRank$ worldSize$ command$ unit$ ownWord$",
 	                .lazy = true },
-	[TABLE_LOST] = { "cuscope_lost", "reason TEXT NOT NULL,\n"
-	                                 "text TEXT NOT NULL,\n"
-	                                 "count INTEGER NOT NULL" },
-	[TABLE_MISSED] = { "cuscope_missed", "kind TEXT NOT NULL,\n"
-	                                     "name TEXT,\n"
-	                                     "library TEXT,\n"
-	                                     "pid INTEGER,\n"
-	                                     "why TEXT" },
-	[TABLE_NOT_MEASURED] = { "cuscope_not_measured", "start INTEGER NOT NULL,\n"
-	                                                 "end INTEGER NOT NULL,\n"
-	                                                 "globalPid INTEGER NOT NULL" },
+	[TABLE_LOST] = { "cuscope_lost", "reason$! text$! count!" },
+	[TABLE_MISSED] = { "cuscope_missed", "kind$! name$ library$ pid why$" },
+	[TABLE_NOT_MEASURED] = { "cuscope_not_measured", "start! end! globalPid!" },
 	[TABLE_SAMPLE] = { "cuscope_sample",
-	                   "id INTEGER NOT NULL PRIMARY KEY,\n"
-	                   "kind TEXT NOT NULL,\n"
-	                   "end INTEGER NOT NULL,\n"
-	                   "weight INTEGER NOT NULL,\n"
-	                   "globalTid INTEGER,\n"
-	                   "callchainId INTEGER,\n"
-	                   "how TEXT,\n"
-	                   "waker INTEGER,\n"
-	                   "wakerTid INTEGER,\n"
-	                   "stretches INTEGER,\n"
-	                   "waitedFor TEXT,\n"
-	                   "runnable INTEGER,\n"
-	                   "rival INTEGER,\n"
-	                   "rivalPid INTEGER",
+	                   "id* kind$! end! weight! globalTid callchainId how$ waker wakerTid "
+	                   "stretches waitedFor$ runnable rival rivalPid",
 	                   .frequent = true },
-	[TABLE_STACK] = { "cuscope_stack", "id INTEGER NOT NULL PRIMARY KEY,\n"
-	                                   "endsAt TEXT,\n"
-	                                   "pythonCut INTEGER NOT NULL" },
-	[TABLE_FRAME] = { "cuscope_frame", "id INTEGER NOT NULL PRIMARY KEY,\n"
-	                                   "kind TEXT NOT NULL,\n"
-	                                   "symbol INTEGER NOT NULL,\n"
-	                                   "module INTEGER,\n"
-	                                   "file INTEGER,\n"
-	                                   "line INTEGER,\n"
-	                                   "firstLine INTEGER,\n"
-	                                   "inlined INTEGER NOT NULL,\n"
-	                                   "buildId INTEGER" },
-	[TABLE_STACK_COUNT] = { "cuscope_stack_count", "kind TEXT NOT NULL,\n"
-	                                               "text TEXT NOT NULL,\n"
-	                                               "count INTEGER NOT NULL" },
+	[TABLE_STACK] = { "cuscope_stack", "id* endsAt$ pythonCut!" },
+	[TABLE_FRAME] = { "cuscope_frame",
+	                  "id* kind$! symbol! module file line firstLine inlined! buildId" },
+	[TABLE_STACK_COUNT] = { "cuscope_stack_count", "kind$! text$! count!" },
 };
 
-/* One line: "registersPerThread INTEGER NOT NULL". */
-static void read_column(const char *line, size_t len, struct nsys_column *column)
-{
-	size_t name = strcspn(line, " ");
-
-	*column = (struct nsys_column){
-		.type = !strncmp(line + name, " TEXT", 5)   ? NSYS_TEXT
-		        : !strncmp(line + name, " REAL", 5) ? NSYS_REAL
-		                                            : NSYS_INTEGER,
-		.not_null = memmem(line, len, "NOT NULL", 8) != NULL,
-	};
-	memcpy(column->name, line, name < sizeof(column->name) ? name : sizeof(column->name) - 1);
-}
-
-size_t nsys_columns(const struct nsys_table_layout *layout,
-                    struct nsys_column columns[NSYS_COLUMNS_MOST])
+size_t nsys_columns(const char *names, struct nsys_column columns[NSYS_COLUMNS_MOST])
 {
 	size_t n = 0;
 
-	for (const char *line = layout->columns; n < NSYS_COLUMNS_MOST; n++) {
-		size_t len = strcspn(line, "\n");
+	for (; *names && n < NSYS_COLUMNS_MOST; n++) {
+		size_t name = strcspn(names, "$%!* "), len = strcspn(names, " ");
+		const char *marks = names + name;
 
-		read_column(line, len, &columns[n]);
-		if (!line[len])
-			return n + 1;
-		line += len + 1;
+		columns[n] = (struct nsys_column){
+			.type = *marks == '$'   ? NSYS_TEXT
+			        : *marks == '%' ? NSYS_REAL
+			                        : NSYS_INTEGER,
+			.not_null = memchr(marks, '!', len - name),
+			.is_key = memchr(marks, '*', len - name),
+		};
+		memcpy(columns[n].name, names, name);
+		names += len + (names[len] == ' ');
 	}
 	return n;
 }
 
-const char nsys_enum_columns[] = "id INTEGER NOT NULL PRIMARY KEY,\n"
-				 "name TEXT,\n"
-				 "label TEXT";
+void nsys_columns_sql(const char *names, struct buf *sql)
+{
+	static const char *const types[] = {
+		[NSYS_INTEGER] = "INTEGER", [NSYS_REAL] = "REAL", [NSYS_TEXT] = "TEXT"
+	};
+	struct nsys_column columns[NSYS_COLUMNS_MOST];
+	size_t n = nsys_columns(names, columns);
+
+	for (size_t i = 0; i < n; i++)
+		buf_printf(sql, "%s%s %s%s", i ? ",\n" : "", columns[i].name,
+		           types[columns[i].type],
+		           columns[i].is_key     ? " NOT NULL PRIMARY KEY"
+		           : columns[i].not_null ? " NOT NULL"
+		                                 : "");
+}
+
+const char nsys_enum_columns[] = "id* name$ label$";
 
 /* Numbers are CUPTI's or Nsight Systems'; formats.h of neither is needed to use them. */
 const struct nsys_enum_row nsys_enums[] = {

@@ -10,23 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/*
- * A row for each frame of a stack, stackDepth 0 the innermost. `unresolved` and `specialEntry` are
- * 1 or NULL, as readers ask for it (Extra-P: "unresolved IS NULL"). The last column is our own.
- */
-#define CALLCHAIN_COLUMNS                                                                          \
-	"id INTEGER NOT NULL,\n"                                                                   \
-	"symbol INTEGER,\n"                                                                        \
-	"module INTEGER,\n"                                                                        \
-	"kernelMode INTEGER,\n"                                                                    \
-	"thumbCode INTEGER,\n"                                                                     \
-	"unresolved INTEGER,\n"                                                                    \
-	"specialEntry INTEGER,\n"                                                                  \
-	"originalIP INTEGER,\n"                                                                    \
-	"unwindMethod INTEGER,\n"                                                                  \
-	"stackDepth INTEGER NOT NULL,\n"                                                           \
-	"frameId INTEGER"
-
 enum nsys_table {
 	TABLE_STRING,
 	TABLE_PROCESS,
@@ -77,7 +60,7 @@ enum nsys_table {
 
 struct nsys_table_layout {
 	const char *name;
-	const char *columns; /* as CREATE TABLE has them, one line each, no comma inside */
+	const char *columns; /* names, see nsys_columns() */
 	const char *unique;  /* columns that make a row the same; NULL: none do */
 	bool frequent;       /* a row for each event, about */
 	bool numbered;       /* rows of other tables name its rows by their number, from 1 */
@@ -89,14 +72,20 @@ extern const struct nsys_table_layout nsys_tables[TABLE_COUNT];
 struct nsys_column {
 	char name[40];
 	enum { NSYS_INTEGER, NSYS_REAL, NSYS_TEXT } type;
-	bool not_null;
+	bool not_null, is_key;
 };
 
 #define NSYS_COLUMNS_MOST 48 /* of a table */
 
-/* The columns of a table, in their order; returns how many. */
-size_t nsys_columns(const struct nsys_table_layout *layout,
-                    struct nsys_column columns[NSYS_COLUMNS_MOST]);
+/*
+ * The columns of a table, in their order; returns how many. Behind a name `$` stands for a text,
+ * `%` for a real number (else it is an integer), then `!` for NOT NULL, `*` for a primary key.
+ */
+size_t nsys_columns(const char *names, struct nsys_column columns[NSYS_COLUMNS_MOST]);
+
+/* The same as CREATE TABLE has them, one a line. */
+struct buf;
+void nsys_columns_sql(const char *names, struct buf *sql);
 
 /* Tables of names for numbers: id, name, label. */
 struct nsys_enum_row {
@@ -119,7 +108,7 @@ extern const char nsys_closing_sql[];
  * SAMPLING_CALLCHAINS, after these: the frames of each sample on a CPU, from those of its stack.
  * As a view it takes no room, however many samples have a stack.
  */
-extern const char nsys_sampling_table[], nsys_sampling_view[];
+extern const char nsys_sampling_rows[], nsys_sampling_view[];
 #define NSYS_CHAIN_OF_NONE 0 /* in CUDA_CALLCHAINS: of samples without a stack */
 
 /* The version of Nsight Systems' schema that these are. */
