@@ -133,7 +133,7 @@ static void chains_label_frame(const struct stack_frame *frame, struct buf *out)
 	if (has_line(frame))
 		return;
 	if (!named && has_text(frame->module))
-		buf_printf(out, "%s+0x%llx", frame->module, (unsigned long long)frame->offset);
+		buf_printf(out, "%s+0x%lx", frame->module, frame->offset);
 	else if (!named)
 		buf_puts(out, "[unknown]");
 	else if (has_text(frame->file))

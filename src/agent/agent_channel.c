@@ -35,8 +35,7 @@ int channel_listen(char name[CHANNEL_NAME], struct err *err)
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return err_set(err, EIO, "cannot get random bytes for the name of a socket");
-	snprintf(name, CHANNEL_NAME, "cuscope-%016llx%016llx", (unsigned long long)random[0],
-	         (unsigned long long)random[1]);
+	snprintf(name, CHANNEL_NAME, "cuscope-%016lx%016lx", random[0], random[1]);
 	memcpy(address.sun_path + 1, name, strlen(name)); /* a NUL first: abstract */
 	length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
 

@@ -201,8 +201,8 @@ static int take(struct agent_ring *ring, uint64_t room, struct err *err)
 	if (!bytes)
 		return 0;
 	if (bytes % 8 || bytes > AGENT_RECORD_MAX || bytes > room)
-		return err_set(err, EBADMSG, "a record of %u bytes, where %llu were reserved",
-		               bytes, (unsigned long long)room);
+		return err_set(err, EBADMSG, "a record of %u bytes, where %lu were reserved", bytes,
+		               room);
 	words_copy(ring->copy.bytes, at, bytes);
 	__asm__ volatile("" ::: "memory"); /* the copy is one: it is not read again from there */
 	record->bytes = bytes;
@@ -237,9 +237,8 @@ int64_t agent_ring_read(struct agent_ring *ring, agent_record_fn record, void *d
 	head = ring->tail + ((head - ring->tail) & AGENT_HEAD_MASK);
 	if (head - ring->tail > ring->bytes || head % 8)
 		return err_set(err, EBADMSG,
-		               "the ring's head at %llu, where between %llu and %llu is possible",
-		               (unsigned long long)head, (unsigned long long)ring->tail,
-		               (unsigned long long)(ring->tail + ring->bytes));
+		               "the ring's head at %lu, where between %lu and %lu is possible",
+		               head, ring->tail, ring->tail + ring->bytes);
 	while (ring->tail != head) {
 		int bytes = take(ring, head - ring->tail, err);
 

@@ -167,8 +167,8 @@ bool missed_brief(struct buf *out, const struct run_info *run)
 		return false;
 	for (size_t i = 0; i < LOST_COUNT; i++) {
 		if (rest[i])
-			buf_printf(out, "%s%llu %s", out->len > begin ? ", " : "",
-			           (unsigned long long)take_word(rest, i), lost_rows[i].word);
+			buf_printf(out, "%s%lu %s", out->len > begin ? ", " : "",
+			           take_word(rest, i), lost_rows[i].word);
 	}
 	if (out->len == begin)
 		buf_puts(out, "not all was seen");
@@ -182,18 +182,17 @@ bool missed_of_file(const struct run_info *run, struct buf *out)
 		              "whole part, and how much was lost");
 	if (run->damaged_chunks)
 		buf_printf(out,
-		           "%s%llu part%s of the trace file %s damaged and left out, with at least "
-		           "%llu event%s",
-		           run->cut_short ? "; " : "", (unsigned long long)run->damaged_chunks,
+		           "%s%lu part%s of the trace file %s damaged and left out, with at least "
+		           "%lu event%s",
+		           run->cut_short ? "; " : "", run->damaged_chunks,
 		           run->damaged_chunks == 1 ? "" : "s",
-		           run->damaged_chunks == 1 ? "is" : "are",
-		           (unsigned long long)run->damaged_events,
+		           run->damaged_chunks == 1 ? "is" : "are", run->damaged_events,
 		           run->damaged_events == 1 ? "" : "s");
 	if (run->over_budget)
 		buf_printf(out,
-		           "; at least %llu of its definitions and rows are more than is kept of "
+		           "; at least %lu of its definitions and rows are more than is kept of "
 		           "one file",
-		           (unsigned long long)run->over_budget);
+		           run->over_budget);
 	if (run->too_dense)
 		buf_puts(out, "; it unpacks to more than is read of a file of its size");
 	if (run->end_damaged)
@@ -469,14 +468,14 @@ void missed_text(struct buf *out, const struct run_info *run)
 	buf_free(&file);
 	for (size_t i = 0; i < LOST_COUNT; i++) {
 		if (run->lost[i])
-			buf_printf(out, "  %s %llu: %s\n", lost_rows[i].word,
-			           (unsigned long long)run->lost[i], lost_reason_text(i));
+			buf_printf(out, "  %s %lu: %s\n", lost_rows[i].word, run->lost[i],
+			           lost_reason_text(i));
 	}
 	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++) {
 		uint64_t n = run->stacks.missed[i];
 
 		if (n)
-			buf_printf(out, "  %llu %s\n", (unsigned long long)n,
+			buf_printf(out, "  %lu %s\n", n,
 			           stacks_missed_text((enum stacks_missed)i, n));
 	}
 	if (run->estimate_scale > 1)

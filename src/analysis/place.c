@@ -158,7 +158,7 @@ void place_label(const struct stack_frame *frame, struct buf *out)
 		return;
 	}
 	if (!frame->function && frame->module) {
-		buf_printf(out, "%s+0x%llx", frame->module, (unsigned long long)frame->offset);
+		buf_printf(out, "%s+0x%lx", frame->module, frame->offset);
 		return;
 	}
 	buf_puts(out, frame->function ? frame->function : "[unknown]");

@@ -49,8 +49,8 @@ static void add_reason(struct buf *out, size_t begin, uint64_t n, const char *on
                        const char *what)
 {
 	if (n)
-		buf_printf(out, "%s%llu %s%s", out->len > begin ? "; " : "", (unsigned long long)n,
-		           n == 1 ? one : many, what);
+		buf_printf(out, "%s%lu %s%s", out->len > begin ? "; " : "", n, n == 1 ? one : many,
+		           what);
 }
 
 void stack_counts_add_cut(const struct stack_counts *counts, struct buf *out)
@@ -82,15 +82,15 @@ void stack_counts_text(const struct stack_counts *counts, struct buf *out)
 	if (!all)
 		return;
 	if (whole == all) {
-		buf_printf(out, "all %llu stacks are whole", (unsigned long long)all);
+		buf_printf(out, "all %lu stacks are whole", all);
 		return;
 	}
 	if (counts->ends[STACK_BY_POINTERS])
-		buf_printf(out, "%llu of %llu stacks reach their begin; ",
-		           (unsigned long long)stack_counts_begun(counts), (unsigned long long)all);
+		buf_printf(out, "%lu of %lu stacks reach their begin; ", stack_counts_begun(counts),
+		           all);
 	else
-		buf_printf(out, "%llu of %llu stacks %s whole; ", (unsigned long long)whole,
-		           (unsigned long long)all, whole == 1 ? "is" : "are");
+		buf_printf(out, "%lu of %lu stacks %s whole; ", whole, all,
+		           whole == 1 ? "is" : "are");
 	stack_counts_add_cut(counts, out);
 }
 

@@ -295,7 +295,7 @@ void stream_name(const struct stream_row *row, struct buf *out)
 	if (row->kind == STREAM_OTHERS)
 		buf_puts(out, "others");
 	else if (row->kind == STREAM_ACTIVITY)
-		buf_printf(out, "GPU stream %llu", (unsigned long long)row->id);
+		buf_printf(out, "GPU stream %lu", row->id);
 	else if (!row->id)
 		buf_puts(out, "default");
 	else if (row->id == STREAM_LEGACY)

@@ -116,7 +116,7 @@ char *file_temporary_name(void)
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return NULL;
-	return xasprintf(".cuscope-%016llx.tmp", (unsigned long long)random);
+	return xasprintf(".cuscope-%016lx.tmp", random);
 }
 
 static int make_name(struct new_file *file)

@@ -398,7 +398,7 @@ static struct known_kernel *unresolved(struct kernels *kernels, uint32_t tgid, u
 {
 	char text[32];
 
-	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)value);
+	snprintf(text, sizeof(text), "0x%lx", value);
 	return intern(kernels, tgid, text, false);
 }
 
@@ -411,8 +411,7 @@ static struct known_kernel *resolve_stub(struct kernels *kernels, uint32_t tgid,
 	char place[512];
 	bool late;
 
-	snprintf(place, sizeof(place), "%s+0x%llx", slash ? slash + 1 : mapping->path,
-	         (unsigned long long)offset);
+	snprintf(place, sizeof(place), "%s+0x%lx", slash ? slash + 1 : mapping->path, offset);
 	symbol = symbol_at(kernels, tgid, mapping, offset, &late);
 	if (late)
 		return NULL;

@@ -359,7 +359,7 @@ int ranks_feed_turn(struct ranks_feed *feed, struct pipeline *pipeline, struct e
 static void add_left(struct buf *out, uint64_t n, const char *what)
 {
 	if (n)
-		buf_printf(out, "%s%llu %s", out->len ? ", " : "", (unsigned long long)n, what);
+		buf_printf(out, "%s%lu %s", out->len ? ", " : "", n, what);
 }
 
 void ranks_feed_left(struct ranks_feed *feed, struct buf *out)

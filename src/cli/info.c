@@ -62,8 +62,8 @@ static int info_add_processes(const struct contents *contents, const struct run_
 			others++;
 	}
 	if (run->identities_left_out)
-		table_note(table, "of %llu processes it is not known who they are",
-		           (unsigned long long)run->identities_left_out);
+		table_note(table, "of %lu processes it is not known who they are",
+		           run->identities_left_out);
 	if (others)
 		table_note(table, "and %zu process%s without a CUDA call", others,
 		           others == 1 ? "" : "es");
@@ -261,7 +261,7 @@ static uint64_t sum(const uint64_t *counts, size_t n)
 static void add_part(struct buf *out, uint64_t count, const char *what)
 {
 	if (count)
-		buf_printf(out, ", %llu %s", (unsigned long long)count, what);
+		buf_printf(out, ", %lu %s", count, what);
 }
 
 static void add_gpu(struct buf *out, const struct info *info)
@@ -277,7 +277,7 @@ static void add_gpu(struct buf *out, const struct info *info)
 		                      : "not recorded (cuscope record --gpu)\n");
 		return;
 	}
-	buf_printf(out, "%llu %s", (unsigned long long)contents->activities[ACTIVITY_KERNEL],
+	buf_printf(out, "%lu %s", contents->activities[ACTIVITY_KERNEL],
 	           activity_words[ACTIVITY_KERNEL].many);
 	for (size_t i = ACTIVITY_KERNEL + 1; i < ACTIVITY_COUNT; i++)
 		add_part(out, contents->activities[i], activity_words[i].many);
@@ -306,11 +306,10 @@ static void add_stacks(struct buf *out, const struct info *info)
 	if (!all && !asked->sample_ns && !asked->calls && !asked->blocked)
 		return;
 	add_label(out, "stacks");
-	buf_printf(out, "of %llu samples", (unsigned long long)stacks->samples);
+	buf_printf(out, "of %lu samples", stacks->samples);
 	if (asked->sample_ns)
-		buf_printf(out, " (%llu a second of each CPU)",
-		           (unsigned long long)(1000000000 / asked->sample_ns));
-	buf_printf(out, ", %llu calls", (unsigned long long)stacks->calls);
+		buf_printf(out, " (%lu a second of each CPU)", 1000000000 / asked->sample_ns);
+	buf_printf(out, ", %lu calls", stacks->calls);
 	add_part(out, stacks->different, "different");
 	if (stacks->blocked) {
 		add_part(out, stacks->blocked,
@@ -326,7 +325,7 @@ static void add_stacks(struct buf *out, const struct info *info)
 		return;
 	add_label(out, "not whole");
 	stack_counts_add_cut(&stacks->counts, out);
-	buf_printf(out, " (of %llu)\n", (unsigned long long)all);
+	buf_printf(out, " (of %lu)\n", all);
 }
 
 /* Which events there are: they are more than the calls below. */
@@ -341,7 +340,7 @@ static void add_kinds(struct buf *out, const struct info *info)
 	uint64_t known = contents->calls + activities + ranges + samples + off_cpu +
 	                 contents->metrics + contents->stalls + kernel + hooked + damaged;
 
-	buf_printf(out, ": %llu calls", (unsigned long long)contents->calls);
+	buf_printf(out, ": %lu calls", contents->calls);
 	add_part(out, kernel, "of the kernel side");
 	add_part(out, hooked, "of hooks");
 	add_part(out, activities, "on the GPU");
@@ -360,8 +359,7 @@ static void add_events(struct buf *out, const struct info *info)
 	const struct contents *contents = info->contents;
 
 	add_label(out, "events");
-	buf_printf(out, "%llu in %llu chunk%s", (unsigned long long)info->events,
-	           (unsigned long long)info->shape.event_chunks,
+	buf_printf(out, "%lu in %lu chunk%s", info->events, info->shape.event_chunks,
 	           info->shape.event_chunks == 1 ? "" : "s");
 	if (info->events)
 		buf_printf(out, ", %.1f bytes each",
@@ -369,7 +367,7 @@ static void add_events(struct buf *out, const struct info *info)
 	add_kinds(out, info);
 	buf_putc(out, '\n');
 	add_label(out, "calls");
-	buf_printf(out, "%llu", (unsigned long long)contents->calls);
+	buf_printf(out, "%lu", contents->calls);
 	add_part(out, contents->nested, "nested");
 	add_part(out, contents->failed, "failed");
 	add_part(out, contents->unfinished, "unfinished");
@@ -377,9 +375,8 @@ static void add_events(struct buf *out, const struct info *info)
 	buf_putc(out, '\n');
 	add_gpu(out, info);
 	add_stacks(out, info);
-	buf_printf(out, "%-12s%llu\n%-12s%llu\n", "functions",
-	           (unsigned long long)contents->functions, "kernels",
-	           (unsigned long long)contents->kernels);
+	buf_printf(out, "%-12s%lu\n%-12s%lu\n", "functions", contents->functions, "kernels",
+	           contents->kernels);
 }
 
 static int print_text(const struct info *info, struct buf *out, struct err *err)

@@ -90,14 +90,13 @@ static void info_add_stretches(struct buf *out, const struct run_info *run)
 
 	if (!of->interval_ns)
 		return;
-	buf_printf(out, "busy time of GPUs by %llu samples, ", (unsigned long long)of->samples);
+	buf_printf(out, "busy time of GPUs by %lu samples, ", of->samples);
 	buf_duration(out, of->interval_ns);
 	buf_puts(out, " apart");
 	if (of->lost)
-		buf_printf(out, ", some lost %llu time%s", (unsigned long long)of->lost,
-		           of->lost == 1 ? "" : "s");
+		buf_printf(out, ", some lost %lu time%s", of->lost, of->lost == 1 ? "" : "s");
 	if (of->dropped)
-		buf_printf(out, ", %llu stretches without room", (unsigned long long)of->dropped);
+		buf_printf(out, ", %lu stretches without room", of->dropped);
 	if (span_ns > 0)
 		buf_printf(out, "; took %.2f %% of a CPU", 100 * (double)of->cpu_ns / span_ns);
 	buf_putc(out, '\n');
@@ -114,17 +113,17 @@ void info_add_metrics(struct buf *out, const struct run_info *run)
 		return;
 	buf_printf(out, "GPU metrics %.0f a second", 1e9 / (double)metrics->interval_ns);
 	if (metrics->gpm)
-		buf_printf(out, ", %llu samples by GPM", (unsigned long long)metrics->gpm);
+		buf_printf(out, ", %lu samples by GPM", metrics->gpm);
 	if (metrics->utilization)
-		buf_printf(out, ", %llu samples by NVML's utilisation, for want of GPM",
-		           (unsigned long long)metrics->utilization);
+		buf_printf(out, ", %lu samples by NVML's utilisation, for want of GPM",
+		           metrics->utilization);
 	if (metrics->late)
-		buf_printf(out, ", %llu moment%s missed", (unsigned long long)metrics->late,
+		buf_printf(out, ", %lu moment%s missed", metrics->late,
 		           metrics->late == 1 ? "" : "s");
 	if (metrics->none)
-		buf_printf(out, ", %llu readings without one", (unsigned long long)metrics->none);
+		buf_printf(out, ", %lu readings without one", metrics->none);
 	if (metrics->dropped)
-		buf_printf(out, ", %llu without room", (unsigned long long)metrics->dropped);
+		buf_printf(out, ", %lu without room", metrics->dropped);
 	if (span_ns > 0)
 		buf_printf(out, "; took %.2f %% of a CPU", 100 * (double)metrics->cpu_ns / span_ns);
 	buf_putc(out, '\n');

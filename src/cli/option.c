@@ -200,7 +200,7 @@ static void option_add_bounds(struct buf *out, const struct option_row *row,
 
 static void option_add_number(struct buf *out, uint64_t number)
 {
-	buf_printf(out, "%llu", (unsigned long long)number);
+	buf_printf(out, "%lu", number);
 }
 
 /* "100ms", as it would be typed. */
@@ -216,7 +216,7 @@ static void option_add_time(struct buf *out, uint64_t ns)
 
 	while (i < 3 && ns % units[i].ns)
 		i++;
-	buf_printf(out, "%llu%s", (unsigned long long)(ns / units[i].ns), units[i].unit);
+	buf_printf(out, "%lu%s", ns / units[i].ns, units[i].unit);
 }
 
 static void option_refuse(const struct argp_state *state, const struct option_row *row,

@@ -91,9 +91,9 @@ void cli_say_unjoined(const struct consumer *sink, const char *advice)
 	uint64_t unjoined = sink_unjoined(sink);
 
 	if (unjoined)
-		cli_say("%llu times the file does not say that a call and its work on a GPU belong "
+		cli_say("%lu times the file does not say that a call and its work on a GPU belong "
 		        "together, because they came too far apart or in another order: %s",
-		        (unsigned long long)unjoined, advice);
+		        unjoined, advice);
 }
 
 int cli_check_stdout(const struct sink_format *format, struct err *err)

@@ -105,9 +105,9 @@ static void print_hook(const struct hook *hook)
 	if (hook->placement.skip)
 		buf_printf(&instruction, "+%u ", hook->placement.skip);
 	buf_puts(&instruction, hook->placement.instruction);
-	cli_print_line("  %-44s %-8s %-9s 0x%-9llx %-14s %-5s %s%s%s%s%s", hook->name,
+	cli_print_line("  %-44s %-8s %-9s 0x%-9lx %-14s %-5s %s%s%s%s%s", hook->name,
 	               api_class_name(api_class(hook->name)), state_of(hook),
-	               (unsigned long long)(hook->entry + hook->placement.skip), instruction.data,
+	               (hook->entry + hook->placement.skip), instruction.data,
 	               hook->placement.emulated ? "cheap" : "slow", hook->placement.why,
 	               hook->why ? "; " : "", hook->why ? hook->why : "",
 	               hook->also ? "; also called " : "", hook->also ? hook->also : "");
@@ -156,9 +156,9 @@ static void print_entry(const struct hook *hook, const struct entry_function *fu
 	else
 		snprintf(why, sizeof(why), "%u bytes at +%u, %s the probe", function->bytes,
 		         function->skip, function->jump == JUMP_BEFORE_PROBE ? "before" : "behind");
-	cli_print_line("  %-44s %-8s %-9s 0x%-9llx %-6s %s", hook->name,
-	               api_class_name(api_class(hook->name)), state_of(hook),
-	               (unsigned long long)hook->entry, function->refusal ? "no" : "yes", why);
+	cli_print_line("  %-44s %-8s %-9s 0x%-9lx %-6s %s", hook->name,
+	               api_class_name(api_class(hook->name)), state_of(hook), hook->entry,
+	               function->refusal ? "no" : "yes", why);
 }
 
 /* Reads the file once more: it is the module's, whose hooks are in the same order. */

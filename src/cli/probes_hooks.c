@@ -225,8 +225,7 @@ static void list_function(struct hook_listing *listing, const char *path,
 	struct hook_mistake mistake;
 	AT_END(buf_free) struct buf text = { 0 };
 
-	snprintf(row.offset, sizeof(row.offset), "0x%llx",
-	         (unsigned long long)(function->offset + function->skip));
+	snprintf(row.offset, sizeof(row.offset), "0x%lx", function->offset + function->skip);
 	if (function->arguments) {
 		bool known = own_places_of_marker(function->arguments, places, &n);
 

@@ -36,10 +36,9 @@ static void note_hooks(struct profile_notes *notes, const struct collect_figures
 	     (double)f->gpu_guessed_ns / all);
 	note(notes, f->gpu_ns - known, "%.1f %% of the time is of calls that no stack is known for",
 	     (double)(f->gpu_ns - known) / all);
-	note(notes, f->no_end, "%llu calls whose return was not seen: they have no time",
-	     (unsigned long long)f->no_end);
-	note(notes, f->pairs_refused, "%llu calls had no room to be told apart by their stacks",
-	     (unsigned long long)f->pairs_refused);
+	note(notes, f->no_end, "%lu calls whose return was not seen: they have no time", f->no_end);
+	note(notes, f->pairs_refused, "%lu calls had no room to be told apart by their stacks",
+	     f->pairs_refused);
 }
 
 static void note_gpu(struct profile_notes *notes, const struct collect_figures *f)
@@ -54,9 +53,8 @@ static void note_gpu(struct profile_notes *notes, const struct collect_figures *
 	note(notes, f->gpu_ns - f->gpu_walked_ns - f->gpu_guessed_ns,
 	     "%.1f %% of the GPU time is of launches that no stack is known for",
 	     (double)(f->gpu_ns - f->gpu_walked_ns - f->gpu_guessed_ns) / all);
-	note(notes, f->pairs_refused,
-	     "%llu activities had no room to be told apart by their stacks",
-	     (unsigned long long)f->pairs_refused);
+	note(notes, f->pairs_refused, "%lu activities had no room to be told apart by their stacks",
+	     f->pairs_refused);
 }
 
 int profile_no_form(const char *path, struct err *err)
@@ -130,24 +128,20 @@ void profile_notes_of_file(const struct run_info *run, struct profile_notes *not
 void profile_notes_of_tables(const struct code_figures *code, struct profile_notes *notes)
 {
 	note(notes, code->tables_ever,
-	     "Unwind tables: of %llu files, %.1f MiB, made in %.0f ms beside the program",
-	     (unsigned long long)code->tables_ever, (double)code->bytes_most / (1 << 20),
-	     (double)code->ns / 1e6);
+	     "Unwind tables: of %lu files, %.1f MiB, made in %.0f ms beside the program",
+	     code->tables_ever, (double)code->bytes_most / (1 << 20), (double)code->ns / 1e6);
 }
 
 void profile_notes_of_lines(const struct source_lines_figures *lines, struct profile_notes *notes)
 {
 	note(notes, lines->files,
-	     "Source of native code: %llu of %llu places found in %llu files, in %.0f ms beside "
+	     "Source of native code: %lu of %lu places found in %lu files, in %.0f ms beside "
 	     "the program",
-	     (unsigned long long)lines->found, (unsigned long long)lines->places,
-	     (unsigned long long)lines->files, (double)lines->ns / 1e6);
+	     lines->found, lines->places, lines->files, (double)lines->ns / 1e6);
 	note(notes, lines->fetched + lines->not_fetched,
-	     "Debug files from DEBUGINFOD_URLS: %llu of %llu that were asked for, in %.0f ms "
+	     "Debug files from DEBUGINFOD_URLS: %lu of %lu that were asked for, in %.0f ms "
 	     "beside the program",
-	     (unsigned long long)lines->fetched,
-	     (unsigned long long)(lines->fetched + lines->not_fetched),
-	     (double)lines->fetch_ns / 1e6);
+	     lines->fetched, lines->fetched + lines->not_fetched, (double)lines->fetch_ns / 1e6);
 }
 
 void profile_notes_of(const struct collect_figures *figures, struct profile_notes *notes)
@@ -157,12 +151,11 @@ void profile_notes_of(const struct collect_figures *figures, struct profile_note
 	else
 		note_gpu(notes, figures);
 	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++)
-		note(notes, figures->asked.missed[i], "%llu %s",
-		     (unsigned long long)figures->asked.missed[i],
+		note(notes, figures->asked.missed[i], "%lu %s", figures->asked.missed[i],
 		     stacks_missed_text((enum stacks_missed)i, figures->asked.missed[i]));
 	for (size_t i = 0; i < LOST_COUNT; i++)
-		note(notes, figures->lost[i], "lost: %llu: %s",
-		     (unsigned long long)figures->lost[i], lost_reason_text((enum lost_reason)i));
+		note(notes, figures->lost[i], "lost: %lu: %s", figures->lost[i],
+		     lost_reason_text((enum lost_reason)i));
 }
 
 void profile_notes_free(struct profile_notes *notes)

@@ -47,10 +47,10 @@ static void show_progress(void *data, const struct capture_state *state)
 	r->shown_ns = clock_now_ns();
 	r->shown = true;
 	writer_stats(r->writer, &stats);
-	buf_printf(&line, "recording: %llu events  ", (unsigned long long)stats.events);
+	buf_printf(&line, "recording: %lu events  ", stats.events);
 	buf_bytes(&line, stats.bytes);
-	buf_printf(&line, "%s  %llu lost  overhead %.1f %%", r->held ? " held" : "",
-	           (unsigned long long)missed_events(state->lost), state->overhead_percent);
+	buf_printf(&line, "%s  %lu lost  overhead %.1f %%", r->held ? " held" : "",
+	           missed_events(state->lost), state->overhead_percent);
 	fprintf(stderr, "\r%.*s\033[K", size.ws_col > 1 ? size.ws_col - 1 : 80, line.data);
 }
 
@@ -60,7 +60,7 @@ void recording_say_written(struct recording *r, const char *name, uint64_t event
 	AT_END(buf_free) struct buf text = { 0 };
 
 	clear_progress(r);
-	buf_printf(&text, "%s: %llu events in ", name, (unsigned long long)events);
+	buf_printf(&text, "%s: %lu events in ", name, events);
 	buf_bytes(&text, bytes);
 	if (events >= 1000) /* else it is definitions rather than events */
 		buf_printf(&text, " (%.1f bytes an event)", (double)bytes / (double)events);

@@ -129,7 +129,7 @@ static void take_up_call(const struct stop_thread *thread)
 
 	if (!thread->interrupted || !get_regs(thread->tid, &regs))
 		return;
-	regs.rax = (unsigned long long)-ERESTARTNOHAND;
+	regs.rax = -ERESTARTNOHAND;
 	set_regs(thread->tid, &regs);
 }
 

@@ -86,8 +86,8 @@ bool cursor_number(struct cursor *c, uint64_t most, uint64_t *number)
 		return cursor_wrong(c, begin, "a number is expected here: 1024 or 0x400");
 	for (unsigned digit; (digit = digit_of(*c->at)) < base; c->at++) {
 		if (value > (most - digit) / base || digit > most)
-			return cursor_wrong(c, begin, "this number is too large: %llu is the most",
-			                    (unsigned long long)most);
+			return cursor_wrong(c, begin, "this number is too large: %lu is the most",
+			                    most);
 		value = value * base + digit;
 	}
 	*number = value;

@@ -251,7 +251,7 @@ static void add_frame(struct buf *out, const struct stack_frame *frame)
 	if (frame->first_line)
 		buf_printf(out, ",\"first_line\":%u", frame->first_line);
 	if (frame->offset)
-		buf_printf(out, ",\"offset\":\"0x%llx\"", (unsigned long long)frame->offset);
+		buf_printf(out, ",\"offset\":\"0x%lx\"", frame->offset);
 	stacks_add_text(out, ",\"build_id\":", frame->build_id);
 	if (frame->inlined)
 		buf_puts(out, ",\"inlined\":true");
@@ -285,7 +285,7 @@ static void add_blocked(struct buf *out, const struct sample *sample)
 	if (sample->waker_tid)
 		buf_printf(out, ",\"woken_by_tid\":%u", sample->waker_tid);
 	if (sample->count > 1)
-		buf_printf(out, ",\"count\":%llu", (unsigned long long)sample->count);
+		buf_printf(out, ",\"count\":%lu", sample->count);
 	stacks_add_text(out, ",\"waited_for\":", wait_kind_name(sample->wait));
 	if (sample->runnable_ns) {
 		buf_puts(out, ",\"runnable_us\":");

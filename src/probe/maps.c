@@ -278,8 +278,8 @@ static int open_map_file(pid_t pid, const struct mapping *mapping, bool *is_path
 {
 	char path[96];
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
-	         (unsigned long long)mapping->start, (unsigned long long)mapping->end);
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", pid, mapping->start,
+	         mapping->end);
 	return open_checked(open(path, O_PATH | O_CLOEXEC), mapping, false, is_path);
 }
 
@@ -416,9 +416,9 @@ int mapping_open(pid_t pid, const struct mapping *mapping, struct err *err)
 		               mapping->path, pid, strerror(-by_map));
 	if (by_map == -ENOENT || by_map == -ESTALE)
 		return err_set(err, by_map,
-		               "process %d has %s no longer mapped at 0x%llx, and the file at its "
+		               "process %d has %s no longer mapped at 0x%lx, and the file at its "
 		               "path is another one",
-		               pid, mapping->path, (unsigned long long)mapping->start);
+		               pid, mapping->path, mapping->start);
 	return err_set(err, by_map, "cannot open %s, which process %d has mapped: %s",
 	               mapping->path, pid, strerror(-by_map));
 }

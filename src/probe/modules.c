@@ -191,21 +191,18 @@ static char *why_counted(const struct modules_counted *counted)
 	struct buf why = { 0 };
 
 	if (counted->calls)
-		buf_printf(&why, "%llu calls inside of %llu process%s, and not recorded one by one",
-		           (unsigned long long)counted->calls,
-		           (unsigned long long)counted->processes,
-		           counted->processes == 1 ? "" : "es");
+		buf_printf(&why, "%lu calls inside of %lu process%s, and not recorded one by one",
+		           counted->calls, counted->processes, counted->processes == 1 ? "" : "es");
 	if (counted->alone)
 		buf_printf(&why,
-		           "%llu call%s that the runtime refused or answered without a hooked call "
+		           "%lu call%s that the runtime refused or answered without a hooked call "
 		           "of the driver, not recorded without returns",
-		           (unsigned long long)counted->alone, counted->alone == 1 ? "" : "s");
+		           counted->alone, counted->alone == 1 ? "" : "s");
 	if (counted->in_children)
-		buf_printf(&why,
-		           "%s%llu call%s in children that %llu process%s forked, not recorded",
-		           counted->calls ? "; " : "", (unsigned long long)counted->in_children,
-		           counted->in_children == 1 ? "" : "s",
-		           (unsigned long long)counted->parents, counted->parents == 1 ? "" : "es");
+		buf_printf(&why, "%s%lu call%s in children that %lu process%s forked, not recorded",
+		           counted->calls ? "; " : "", counted->in_children,
+		           counted->in_children == 1 ? "" : "s", counted->parents,
+		           counted->parents == 1 ? "" : "es");
 	return why.data;
 }
 
@@ -254,8 +251,8 @@ static void tell_unseen(struct modules *modules, bool cuda, const char *what)
 
 	if (n)
 		tell_now(modules, MISS_UNSEEN, n,
-		         "%llu process%s ended before %s could be looked into (%s)",
-		         (unsigned long long)n, n == 1 ? "" : "es", what, names.data);
+		         "%lu process%s ended before %s could be looked into (%s)", n,
+		         n == 1 ? "" : "es", what, names.data);
 }
 
 uint64_t modules_unseen(const struct modules *modules)
@@ -282,8 +279,8 @@ static void tell_unlisted(struct modules *modules, enum miss_kind kind)
 	uint64_t more = modules->more[kind];
 
 	if (more)
-		tell_now(modules, kind, more, "%llu more process%s, not named",
-		         (unsigned long long)more, more == 1 ? "" : "es");
+		tell_now(modules, kind, more, "%lu more process%s, not named", more,
+		         more == 1 ? "" : "es");
 	if (modules->left_out[kind])
 		tell_now(modules, kind, 0, "%zu more such things were missed and are not listed",
 		         modules->left_out[kind]);

@@ -216,8 +216,7 @@ static void settle_users(struct modules *modules, const struct wire_file *id, st
 
 	if (module && more)
 		modules_miss(modules, MISS_HOOKED_LATE, NULL, module->name, 0,
-		             "and %llu more times it was loaded before it was hooked",
-		             (unsigned long long)more);
+		             "and %lu more times it was loaded before it was hooked", more);
 }
 
 void modules_settled(struct modules *modules, const struct seen_file *file, uint64_t stamp)

@@ -96,8 +96,7 @@ static void add_widths(const struct flame *flame, const struct flame_layout *lay
 	                        ? "Width: time, of CPUs and GPUs alike"
 	                        : "Width: time");
 	if (layout->left_out) {
-		buf_printf(&text, "; %llu frames narrower than ",
-		           (unsigned long long)layout->left_out);
+		buf_printf(&text, "; %lu frames narrower than ", layout->left_out);
 		buf_fixed(&text, (uint64_t)(layout->least * 1000 + 0.5), 1);
 		buf_puts(&text, " % are left out");
 	}

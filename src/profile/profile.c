@@ -505,7 +505,7 @@ static void add_brief(struct buf *name, uint64_t ns)
 	if (ns % 1000 || ns >= 10000000)
 		buf_duration(name, ns);
 	else
-		buf_printf(name, "%llu us", (unsigned long long)ns / 1000);
+		buf_printf(name, "%lu us", ns / 1000);
 	buf_putc(name, ']');
 }
 

@@ -256,11 +256,11 @@ static void add_ends(const struct profile *profile, uint64_t all, struct buf *ou
 	uint32_t *outermost;
 
 	if (begun == all)
-		buf_printf(out, "all %llu stacks", (unsigned long long)all);
+		buf_printf(out, "all %lu stacks", all);
 	else
 		words_add_share(out, begun, all);
 	if (begun != all)
-		buf_printf(out, " of %llu stacks", (unsigned long long)all);
+		buf_printf(out, " of %lu stacks", all);
 	add_by_pointers(by_pointers, all, out);
 	if (begun == all)
 		return;
@@ -283,7 +283,7 @@ static void add_not_kept(const struct profile *profile, struct buf *out)
 	}
 	if (!count)
 		return;
-	buf_printf(out, "; %llu samples with ", (unsigned long long)count);
+	buf_printf(out, "; %lu samples with ", count);
 	buf_duration(out, ns);
 	buf_puts(out, " have their time, but no stack: there was no memory for more of them");
 }

@@ -108,10 +108,10 @@ static void write_notes(struct table *table, size_t n, const struct channels_lef
 		table_note(table, "no channels were made while it was recorded: 'cuscope record "
 		                  "--kernel' has those of programs that begin meanwhile");
 	if (left_out->unknown)
-		table_note(table, "calls about channels whose making was not recorded: %llu",
-		           (unsigned long long)left_out->unknown);
+		table_note(table, "calls about channels whose making was not recorded: %lu",
+		           left_out->unknown);
 	if (left_out->no_room)
-		table_note(table, "%llu more had no room", (unsigned long long)left_out->no_room);
+		table_note(table, "%lu more had no room", left_out->no_room);
 }
 
 static void write_channels(void *self, const struct run_info *run)

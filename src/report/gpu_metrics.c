@@ -77,16 +77,16 @@ static void note_source(struct table *table, const struct metrics_gpu *gpu)
 	                     : !gpu->gpm       ? "NVML's utilisation, since this GPU tells no GPM"
 	                                       : "NVML's GPM and utilisation";
 
-	table_note(table, "GPU %u: %llu samples, one each %.0f ms, from %s; busy in %llu of them",
-	           gpu->gpu, (unsigned long long)gpu->samples,
+	table_note(table, "GPU %u: %lu samples, one each %.0f ms, from %s; busy in %lu of them",
+	           gpu->gpu, gpu->samples,
 	           gpu->samples ? (double)gpu->ns / (double)gpu->samples / 1e6 : 0, source,
-	           (unsigned long long)gpu->busy_samples);
+	           gpu->busy_samples);
 }
 
 static void note_count(struct table *table, const char *what, uint64_t count)
 {
 	if (count)
-		table_note(table, "%s: %llu", what, (unsigned long long)count);
+		table_note(table, "%s: %lu", what, count);
 }
 
 static void note_missed(struct table *table, const struct run_metrics *run)

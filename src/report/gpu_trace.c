@@ -77,7 +77,7 @@ static const char *name_of(struct gpu_trace *trace, const struct activity *activ
 	if (activity->kernel)
 		add_kernel_name(&trace->name, activity->kernel, trace->writer.options.names);
 	else if (activity->kind == ACTIVITY_GRAPH_RUN)
-		buf_printf(&trace->name, "[CUDA graph %llu]", (unsigned long long)activity->graph);
+		buf_printf(&trace->name, "[CUDA graph %lu]", activity->graph);
 	else
 		buf_puts(&trace->name,
 		         activity->kind == ACTIVITY_KERNEL ? "unknown" : operation_name(activity));

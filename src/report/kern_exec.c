@@ -76,8 +76,8 @@ static void add_notes(struct kern_exec *exec, const struct run_info *run)
 	if (exec->unmatched)
 		table_note(exec->writer.table,
 		           "kernels left out, whose launch was not recorded or is no longer known: "
-		           "%llu",
-		           (unsigned long long)exec->unmatched);
+		           "%lu",
+		           exec->unmatched);
 	report_note_unjoined(&exec->writer.options);
 	report_note_estimated(exec->writer.table, run);
 }

@@ -319,16 +319,15 @@ static void write_makers(void *self, const struct run_info *run)
 		write_maker(report->writer.table, &report->outside);
 	if (report->unplaced)
 		table_note(report->writer.table,
-		           "calls that are in none of these rows, for want of room: %llu",
-		           (unsigned long long)report->unplaced);
+		           "calls that are in none of these rows, for want of room: %lu",
+		           report->unplaced);
 }
 
 static void note_missed(struct table *table, const struct run_info *run)
 {
 	for (enum lost_reason i = 0; i < LOST_COUNT; i++) {
 		if (run->lost[i])
-			table_note(table, "%llu: %s", (unsigned long long)run->lost[i],
-			           lost_reason_text(i));
+			table_note(table, "%lu: %s", run->lost[i], lost_reason_text(i));
 	}
 }
 

@@ -178,8 +178,8 @@ static void write_notes(struct launch_stats *all, const struct run_info *run, bo
 	else if (all->unmatched)
 		table_note(table,
 		           "kernels left out, whose launch was not recorded or is no longer "
-		           "known: %llu",
-		           (unsigned long long)all->unmatched);
+		           "known: %lu",
+		           all->unmatched);
 	report_note_unjoined(&all->writer.options);
 	report_note_refused(table, run);
 	report_note_estimated(all->writer.table, run);

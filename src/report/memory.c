@@ -40,20 +40,18 @@ static void note_what_is_not_followed(struct table *table, const struct memory *
 	uint64_t unknown = memory_unknown_frees(memory);
 
 	if (unknown)
-		table_note(table, "%llu free%s of memory whose allocation was not recorded",
-		           (unsigned long long)unknown, unknown == 1 ? "" : "s");
+		table_note(table, "%lu free%s of memory whose allocation was not recorded", unknown,
+		           unknown == 1 ? "" : "s");
 	if (all->replaced.count)
 		table_note(table,
-		           "%llu allocation%s whose free was not seen: the address was given out "
+		           "%lu allocation%s whose free was not seen: the address was given out "
 		           "again",
-		           (unsigned long long)all->replaced.count,
-		           all->replaced.count == 1 ? "" : "s");
+		           all->replaced.count, all->replaced.count == 1 ? "" : "s");
 	if (all->untracked.count)
 		table_note(table,
-		           "only Count and Allocated have %llu allocation%s that had no recorded "
+		           "only Count and Allocated have %lu allocation%s that had no recorded "
 		           "return, or came while 65,536 others were live",
-		           (unsigned long long)all->untracked.count,
-		           all->untracked.count == 1 ? "" : "s");
+		           all->untracked.count, all->untracked.count == 1 ? "" : "s");
 }
 
 static void write_kinds(void *self, const struct run_info *run)

@@ -86,8 +86,7 @@ static void write_overlap(void *self, const struct run_info *run)
 		                  "communication while something was computed, of copies and sets "
 		                  "while a kernel ran");
 	if (facts->left_out)
-		table_note(table, "left out, for want of room: %llu events",
-		           (unsigned long long)facts->left_out);
+		table_note(table, "left out, for want of room: %lu events", facts->left_out);
 	report_note_gpu_lost(table, run);
 }
 

@@ -158,22 +158,21 @@ static void note_unmatched(const struct ranks_report *report)
 		           "counted as many as were seen, in all of their ranks");
 	if (of->unknown)
 		table_note(table,
-		           "%llu calls are of communicators that were made before the recording "
+		           "%lu calls are of communicators that were made before the recording "
 		           "began and that NCCL's RAS does not know, and are matched with none",
-		           (unsigned long long)of->unknown);
+		           of->unknown);
 	if (of->uncounted)
 		table_note(table,
-		           "%llu calls are matched with none: how many of their communicators came "
+		           "%lu calls are matched with none: how many of their communicators came "
 		           "before is not known for certain by NCCL's RAS",
-		           (unsigned long long)of->uncounted);
+		           of->uncounted);
 	if (of->unpaired)
-		table_note(table, "%llu calls to send and receive have no number, and are left out",
-		           (unsigned long long)of->unpaired);
+		table_note(table, "%lu calls to send and receive have no number, and are left out",
+		           of->unpaired);
 	for (size_t i = 0; i < of->n_comms; i++)
 		partly |= of->comms[i].partly;
 	if (of->alone)
-		table_note(table, "%llu collectives were seen in one rank alone%s",
-		           (unsigned long long)of->alone,
+		table_note(table, "%lu collectives were seen in one rank alone%s", of->alone,
 		           partly ? ", or not in all ranks where some of their calls are matched "
 		                    "with none"
 		                  : "");
@@ -186,10 +185,9 @@ static void note_unmatched(const struct ranks_report *report)
 		if (of->comms[i].unlike)
 			table_note(
 				table,
-				"communicator %08llx is left out: its ranks do not say the same of "
-				"%llu collectives, so some of its calls were not seen",
-				(unsigned long long)of->comms[i].id[0] >> 32,
-				(unsigned long long)of->comms[i].unlike);
+				"communicator %08lx is left out: its ranks do not say the same of "
+				"%lu collectives, so some of its calls were not seen",
+				of->comms[i].id[0] >> 32, of->comms[i].unlike);
 }
 
 /* Nobody waits for the one that was late before as long as for who has not come. */
@@ -233,9 +231,9 @@ static void note_clocks(const struct ranks_report *report)
 	table_note(report->writer.table, "%s", text.data);
 	if (report->ranks.n_unclear)
 		table_note(report->writer.table,
-		           "inconclusive, and not counted as late: the last ranks of %llu "
+		           "inconclusive, and not counted as late: the last ranks of %lu "
 		           "collectives, which are less behind than clocks are good for",
-		           (unsigned long long)report->ranks.n_unclear);
+		           report->ranks.n_unclear);
 }
 
 static bool any_by_calls(const struct ranks *ranks)

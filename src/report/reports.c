@@ -346,25 +346,25 @@ void report_note_whole_graphs(struct table *table, uint64_t count)
 {
 	if (count)
 		table_note(table,
-		           "graph launches recorded as wholes, whose kernels are not known: %llu "
+		           "graph launches recorded as wholes, whose kernels are not known: %lu "
 		           "(--gpu without 'graphs' records their kernels)",
-		           (unsigned long long)count);
+		           count);
 }
 
 void report_note_nested(struct table *table, uint64_t left_out)
 {
 	if (left_out)
-		table_note(table, "calls made by other calls, left out (--nested shows them): %llu",
-		           (unsigned long long)left_out);
+		table_note(table, "calls made by other calls, left out (--nested shows them): %lu",
+		           left_out);
 }
 
 void report_note_shutdown(struct table *table, uint64_t calls)
 {
 	if (calls)
 		table_note(table,
-		           "harmless: %llu that came at the end of the process, when CUDA was shut "
+		           "harmless: %lu that came at the end of the process, when CUDA was shut "
 		           "down already",
-		           (unsigned long long)calls);
+		           calls);
 }
 
 void report_note_gpu_lost(struct table *table, const struct run_info *run)
@@ -373,9 +373,9 @@ void report_note_gpu_lost(struct table *table, const struct run_info *run)
 
 	if (lost)
 		table_note(table,
-		           "activities of GPUs that were lost: %llu; idle time is less than "
+		           "activities of GPUs that were lost: %lu; idle time is less than "
 		           "it seems",
-		           (unsigned long long)lost);
+		           lost);
 	for (size_t i = 0; i < run->n_misses; i++) {
 		const struct miss *miss = &run->misses[i];
 
@@ -409,9 +409,9 @@ void report_note_no_stacks(struct table *table, const struct run_info *run, uint
 		                  "--stacks does)");
 	else if (calls)
 		table_note(table,
-		           "calls without a stack: %llu of %llu (of kinds that record --stacks was "
+		           "calls without a stack: %lu of %lu (of kinds that record --stacks was "
 		           "not asked for, beyond its rate, or lost)",
-		           (unsigned long long)calls, (unsigned long long)all);
+		           calls, all);
 }
 
 void report_note_grouped(struct table *table, const char *what, size_t n)
@@ -455,7 +455,7 @@ static void note_missed(struct table *table, const struct run_info *run, enum mi
 			continue;
 		buf_printf(&names, "%s%s", n > 1 ? ", " : "", miss->name);
 		if (kind == MISS_COUNTED)
-			buf_printf(&names, " (%llu)", (unsigned long long)miss->calls);
+			buf_printf(&names, " (%lu)", miss->calls);
 	}
 	if (n > PARTIAL_SHOWN)
 		buf_printf(&names, " and %zu more", n - PARTIAL_SHOWN);
@@ -468,8 +468,8 @@ void report_note_unjoined(const struct report_options *options)
 	uint64_t unjoined = options->work ? work_unjoined(options->work) : 0;
 
 	if (unjoined)
-		table_note(options->table, "work whose call was forgotten for want of room: %llu",
-		           (unsigned long long)unjoined);
+		table_note(options->table, "work whose call was forgotten for want of room: %lu",
+		           unjoined);
 }
 
 void report_note_durations(struct table *table, const struct run_info *run)

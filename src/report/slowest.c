@@ -99,8 +99,8 @@ static void write_slowest(void *self, const struct run_info *run)
 
 	write_rows(writer, run);
 	if (unfinished)
-		table_note(writer->table, "%llu call%s never returned: how long is not known",
-		           (unsigned long long)unfinished, unfinished == 1 ? "" : "s");
+		table_note(writer->table, "%lu call%s never returned: how long is not known",
+		           unfinished, unfinished == 1 ? "" : "s");
 	report_note_durations(writer->table, run);
 }
 

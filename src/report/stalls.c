@@ -34,17 +34,15 @@ static void note_windows(struct table *table, const struct stalls_all *all)
 		                  "samples them");
 		return;
 	}
-	table_note(table, "%llu windows of %.1f ms in all, in which CUPTI's calls took %.1f ms",
-	           (unsigned long long)all->windows, (double)all->ns / 1e6,
-	           (double)all->cost_ns / 1e6);
+	table_note(table, "%lu windows of %.1f ms in all, in which CUPTI's calls took %.1f ms",
+	           all->windows, (double)all->ns / 1e6, (double)all->cost_ns / 1e6);
 	if (all->dropped)
-		table_note(table, "samples that were lost: %llu", (unsigned long long)all->dropped);
+		table_note(table, "samples that were lost: %lu", all->dropped);
 	if (all->foreign)
-		table_note(table, "samples of kernels that CUPTI does not tell of: %llu",
-		           (unsigned long long)all->foreign);
+		table_note(table, "samples of kernels that CUPTI does not tell of: %lu",
+		           all->foreign);
 	if (all->left_out)
-		table_note(table, "samples that there was no row for: %llu",
-		           (unsigned long long)all->left_out);
+		table_note(table, "samples that there was no row for: %lu", all->left_out);
 }
 
 static void write_reasons(void *self, const struct run_info *run)

@@ -56,7 +56,7 @@ size_t managed_rows_write(struct table *table, struct consumer *managed_use)
 		table_note(table, "PID 0: whose memory it is, is not known; it was used before the "
 		                  "trace began, and only by a GPU since");
 	if (dropped)
-		table_note(table, "%llu more events had no room", (unsigned long long)dropped);
+		table_note(table, "%lu more events had no room", dropped);
 	return shown;
 }
 

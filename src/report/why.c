@@ -141,7 +141,7 @@ static void why_head(struct why *why, const struct account *account)
 	if (account->device == FACTS_NONE)
 		buf_puts(out, ", without GPU times");
 	buf_puts(out, ": ");
-	buf_duration(out, (unsigned long long)account->ns);
+	buf_duration(out, account->ns);
 	if (account->ns < WHY_MEASURED * (double)(account->end_ns - account->begin_ns)) {
 		buf_puts(out, " of ");
 		buf_duration(out, account->end_ns - account->begin_ns);
@@ -302,8 +302,7 @@ static void why_step_part(struct why *why, const struct answer_change *change)
 	}
 	if (why_has_step(why, change->account)) {
 		buf_puts(why->out, ", ");
-		buf_duration(why->out,
-		             (unsigned long long)(why_part(change) * (double)why_step_ns(steps)));
+		buf_duration(why->out, why_part(change) * (double)why_step_ns(steps));
 		buf_puts(why->out, " of a step");
 	}
 	if (change->waits) {
@@ -423,7 +422,7 @@ void why_gain(struct why *why, const struct answer_change *change)
 		buf_puts(why->out, " (");
 		buf_duration(why->out, why_step_ns(steps));
 		buf_puts(why->out, " to ");
-		buf_duration(why->out, (unsigned long long)(left * (double)why_step_ns(steps)));
+		buf_duration(why->out, left * (double)why_step_ns(steps));
 		buf_puts(why->out, " a step)");
 	}
 	if (differ && factor >= WHY_FACTOR_BOUND && most < WHY_FACTOR_MOST)

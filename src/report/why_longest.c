@@ -125,8 +125,7 @@ static void add_stall(const struct why *why)
 		text_add_name(why->out, place.file, LONGEST_COLUMNS);
 		buf_printf(why->out, ":%u", place.line);
 	} else if (place.offset != STALL_ANYWHERE) {
-		buf_printf(why->out, ", most often at offset 0x%llx",
-		           (unsigned long long)place.offset);
+		buf_printf(why->out, ", most often at offset 0x%lx", place.offset);
 	}
 	buf_puts(why->out, ".\n");
 }

@@ -38,12 +38,12 @@ static void person_add(uint64_t person, struct buf *out)
 	else if (person >> 62)
 		buf_puts(out, "a user who is not known");
 	else if (of & PERSON_RANGE)
-		buf_printf(out, "the uids from %llu on", (unsigned long long)(of & ~PERSON_RANGE));
+		buf_printf(out, "the uids from %llu on", of & ~PERSON_RANGE);
 	else if (of & PERSON_NAMESPACE)
 		buf_printf(out, "the container with the user namespace %llu",
-		           (unsigned long long)(of & ~PERSON_NAMESPACE));
+		           of & ~PERSON_NAMESPACE);
 	else
-		buf_printf(out, "user %llu", (unsigned long long)of);
+		buf_printf(out, "user %lu", of);
 }
 
 static size_t claims_alike(const struct collectives *of, size_t first)
@@ -59,8 +59,8 @@ static size_t claims_alike(const struct collectives *of, size_t first)
 
 static void claim_add(const struct collective_claim *claims, size_t n, struct buf *out)
 {
-	buf_printf(out, "Communicator %08llx is said to be theirs by processes of ",
-	           (unsigned long long)claims->id[0] >> 32);
+	buf_printf(out, "Communicator %08lx is said to be theirs by processes of ",
+	           claims->id[0] >> 32);
 	for (size_t i = 0; i < n && i < PERSONS_TOLD; i++) {
 		buf_puts(out, !i ? "" : i + 1 == n ? " and " : ", ");
 		person_add(claims[i].person, out);
@@ -101,8 +101,7 @@ static void left_add(const struct collectives_left *left, struct buf *out)
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		if (!left->n[i])
 			continue;
-		buf_printf(out, "%s%llu %s", any ? ", " : " ", (unsigned long long)left->n[i],
-		           tables[i].words);
+		buf_printf(out, "%s%lu %s", any ? ", " : " ", left->n[i], tables[i].words);
 		any = true;
 	}
 }
@@ -168,7 +167,7 @@ static void json_claims(const struct collectives *of, struct json *json)
 	json_open(json, "claimed", '[');
 	for (size_t i = 0, n, told = 0; i < of->n_claims && told < CLAIMS_TOLD; i += n, told++) {
 		n = claims_alike(of, i);
-		snprintf(id, sizeof(id), "%016llx", (unsigned long long)of->claims[i].id[0]);
+		snprintf(id, sizeof(id), "%016lx", of->claims[i].id[0]);
 		json_open(json, NULL, '{');
 		json_string(json, "communicator", id);
 		json_u64(json, "n_users", n);
@@ -207,7 +206,7 @@ void why_json_persons(const struct why *why, struct json *json)
 
 void why_words_comm_of(uint64_t id, uint64_t person, bool claimed, struct buf *out)
 {
-	buf_printf(out, "%08llx", (unsigned long long)id >> 32);
+	buf_printf(out, "%08lx", id >> 32);
 	if (!claimed)
 		return;
 	buf_puts(out, " of ");

@@ -83,9 +83,9 @@ void why_words_standing(const struct standing *standing, struct buf *out)
 {
 	buf_puts(out, "Standing still: ");
 	add_numbers(standing, true, out);
-	buf_printf(out, "%s not launched %s %llu of communicator ",
+	buf_printf(out, "%s not launched %s %lu of communicator ",
 	           standing->n_behind > 1 ? " have" : " has", collective_kind_name(standing->kind),
-	           (unsigned long long)standing->number);
+	           standing->number);
 	why_words_comm_of(standing->id[0], standing->person, standing->claimed, out);
 	buf_puts(out, ", which ");
 	add_numbers(standing, false, out);
@@ -152,8 +152,8 @@ static void add_standings(const struct standings *standings, struct buf *out)
 	if (standings->n_more)
 		buf_printf(out, "%zu more communicators stand still.\n\n", standings->n_more);
 	if (standings->n && standings->of_rows.refused)
-		buf_printf(out, "There was no room for %llu rows of what was told of ranks.\n\n",
-		           (unsigned long long)standings->of_rows.refused);
+		buf_printf(out, "There was no room for %lu rows of what was told of ranks.\n\n",
+		           standings->of_rows.refused);
 }
 
 void why_add_standing(const struct why *why)
@@ -194,7 +194,7 @@ static void json_standings(const struct why *why, struct json *json,
 		const struct standing *standing = &standings->of[i];
 
 		json_open(json, NULL, '{');
-		snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)standing->id[0]);
+		snprintf(comm, sizeof(comm), "%016lx", standing->id[0]);
 		json_string(json, "communicator", comm);
 		json_string(json, "function", collective_kind_name(standing->kind));
 		json_u64(json, "number", standing->number);
@@ -292,7 +292,7 @@ static void json_late(const struct why *why, struct json *json, const char *key,
 	AT_END(buf_free) struct buf rank = { 0 };
 	char id[24];
 
-	snprintf(id, sizeof(id), "%016llx", (unsigned long long)comm->id[0]);
+	snprintf(id, sizeof(id), "%016lx", comm->id[0]);
 	why_words_rank_of(&why->facts, late->rank, &rank);
 	json_open(json, key, '{');
 	json_string(json, "communicator", id);

@@ -108,9 +108,9 @@ void why_words_clocks(const struct facts *facts, struct buf *out)
 	if (!n)
 		return;
 	buf_printf(out,
-	           "Clocks of %zu machines are compared by %s%llu collectives whose kernels end "
+	           "Clocks of %zu machines are compared by %s%lu collectives whose kernels end "
 	           "together: 95 %% are within ",
-	           n + 1, n > 1 ? "at least " : "", (unsigned long long)least);
+	           n + 1, n > 1 ? "at least " : "", least);
 	buf_duration(out, most_ns);
 }
 
@@ -151,8 +151,7 @@ void why_words_sure(const struct answer_change *change, const struct facts *fact
 
 	buf_printf(out, "%s: ", sure[change->sure]);
 	if (change->count)
-		buf_printf(out, "%llu %s", (unsigned long long)change->count,
-		           words_of_stretches(change->cause));
+		buf_printf(out, "%lu %s", change->count, words_of_stretches(change->cause));
 	else
 		buf_puts(out, "what lies between other things");
 	if (!change->chain && change->cause != ACCOUNT_NO_CPU)
@@ -320,8 +319,8 @@ void why_words_late(const struct facts *facts, const struct rank_row *late, stru
 		why_words_name(out, host);
 		buf_puts(out, ", ");
 	}
-	buf_printf(out, "pid %u) comes late to %.*f %% of %llu collectives, by ",
-	           late->rank->process->pid, share < 10, share, (unsigned long long)late->n);
+	buf_printf(out, "pid %u) comes late to %.*f %% of %lu collectives, by ",
+	           late->rank->process->pid, share < 10, share, late->n);
 	buf_duration(out, rank_late_mean_ns(late));
 	buf_printf(out, " on average; %u other%s for it, %.0f %% of the time", comm->n_ranks - 1,
 	           comm->n_ranks > 2 ? "s wait" : " waits", 100 * rank_held(late));

@@ -55,7 +55,7 @@ size_t xid_rows_write(struct table *table, const struct xids *xids)
 			table_note(table, "%u: %s", xid->number, xid->meaning);
 	}
 	if (more)
-		table_note(table, "%llu more Xids", (unsigned long long)more);
+		table_note(table, "%lu more Xids", more);
 	return n;
 }
 

@@ -42,13 +42,11 @@ static void add_period(struct buf *out, uint64_t ns)
 	uint64_t s = ns / 1000000000;
 
 	if (s < 60)
-		buf_printf(out, "%llus", (unsigned long long)s);
+		buf_printf(out, "%lus", s);
 	else if (s < 3600)
-		buf_printf(out, "%llum%02llus", (unsigned long long)s / 60,
-		           (unsigned long long)s % 60);
+		buf_printf(out, "%lum%02lus", s / 60, s % 60);
 	else
-		buf_printf(out, "%lluh%02llum", (unsigned long long)s / 3600,
-		           (unsigned long long)s / 60 % 60);
+		buf_printf(out, "%luh%02lum", s / 3600, s / 60 % 60);
 }
 
 /* "PAUSED, by CALLS/s, over 1.0 s, for 12m33s" */
@@ -174,8 +172,8 @@ static void paint_costs(struct painter *p)
 			continue;
 		out = screen_line(p->screen);
 		screen_style(p->screen, SCREEN_WARNING);
-		buf_printf(out, "%s %llu: %s", missed_lost_word((enum lost_reason)i),
-		           (unsigned long long)p->page->lost[i], lost_reason_text(i));
+		buf_printf(out, "%s %lu: %s", missed_lost_word((enum lost_reason)i),
+		           p->page->lost[i], lost_reason_text(i));
 	}
 	if (p->page->estimate_scale > 1) {
 		screen_line(p->screen);
@@ -227,8 +225,7 @@ static void paint_process(struct painter *p, const struct top_process *process)
 	top_add_count(out, numbers[TOP_COUNT_LAUNCHES].rate);
 	buf_puts(out, " launches/s  ");
 	top_add_bytes(out, (double)process->memory[MEMORY_NONE].bytes);
-	buf_printf(out, " in use  %llu errors",
-	           (unsigned long long)numbers[TOP_COUNT_ERRORS].total);
+	buf_printf(out, " in use  %lu errors", numbers[TOP_COUNT_ERRORS].total);
 }
 
 /* What its sums prove of where its time goes, in why's words, and who tells the rest. */

@@ -357,8 +357,8 @@ static void add_left_out(const struct answering *a, struct json *json)
 		if (!process->full_ns || n++ >= LEFT_OUT_TOLD)
 			continue;
 		buf_reset(&text);
-		buf_printf(&text, "%s (pid %u): %llu further events, beyond %s", process->comm,
-		           process->pid, (unsigned long long)process->more, process->why);
+		buf_printf(&text, "%s (pid %u): %lu further events, beyond %s", process->comm,
+		           process->pid, process->more, process->why);
 		json_string(json, NULL, text.data);
 	}
 	if (n > LEFT_OUT_TOLD) {

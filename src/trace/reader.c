@@ -51,25 +51,22 @@ static int tell_damage(const struct trace_file *file, struct err *err)
 	if (run->over_budget)
 		return err_set(
 			err, EBADMSG,
-			"%s holds more than is kept of one file: at least %llu of its processes, "
+			"%s holds more than is kept of one file: at least %lu of its processes, "
 			"functions, kernels, threads, streams and other rows, and "
-			"%llu event%s, were left out, all else was read",
-			file->path, (unsigned long long)run->over_budget,
-			(unsigned long long)run->damaged_events,
+			"%lu event%s, were left out, all else was read",
+			file->path, run->over_budget, run->damaged_events,
 			run->damaged_events == 1 ? "" : "s");
 	if (run->too_dense)
 		return err_set(err, EBADMSG,
 		               "%s unpacks to more than is read of a file of its size, 64 MiB and "
-		               "%d times itself: at least %llu events were left out from byte %llu "
+		               "%d times itself: at least %lu events were left out from byte %lu "
 		               "on; `report` and `export` read others with --from and --to",
-		               file->path, RAW_TIMES, (unsigned long long)run->damaged_events,
-		               (unsigned long long)file->damaged_at);
+		               file->path, RAW_TIMES, run->damaged_events, file->damaged_at);
 	return err_set(err, EBADMSG,
-	               "%s is damaged at byte %llu: %llu part%s of it and at least %llu event%s "
+	               "%s is damaged at byte %lu: %lu part%s of it and at least %lu event%s "
 	               "were left out, all else was read",
-	               file->path, (unsigned long long)file->damaged_at,
-	               (unsigned long long)run->damaged_chunks, run->damaged_chunks == 1 ? "" : "s",
-	               (unsigned long long)run->damaged_events,
+	               file->path, file->damaged_at, run->damaged_chunks,
+	               run->damaged_chunks == 1 ? "" : "s", run->damaged_events,
 	               run->damaged_events == 1 ? "" : "s");
 }
 

@@ -38,8 +38,7 @@ static void add_allocations(const struct watch_memory *memory, struct buf *out)
 
 			if (!is_on_gpu(a))
 				continue;
-			buf_printf(out, "\t0x%016llx: %llu Bytes\n", (unsigned long long)a->address,
-			           (unsigned long long)a->bytes);
+			buf_printf(out, "\t0x%016lx: %lu Bytes\n", a->address, a->bytes);
 			any = true;
 		}
 		if (!any)
@@ -78,7 +77,7 @@ static void add_failures(const struct watch_memory *memory, struct buf *out)
 			buf_printf(out, "\t(%s[",
 			           failure->function ? failure->function->name : "?");
 			add_error(failure, out);
-			buf_printf(out, "]): %llu\n", (unsigned long long)failure->count);
+			buf_printf(out, "]): %lu\n", failure->count);
 			any = true;
 		}
 		if (!any)
@@ -106,12 +105,12 @@ static void add_kernels(const struct watch_launches *launches, const struct proc
 
 		if (kernel->process != process || !kernel->kernel)
 			continue;
-		buf_printf(out, "\t0x%llx (", (unsigned long long)kernel->handle);
+		buf_printf(out, "\t0x%lx (", kernel->handle);
 		if (kernel->kernel->resolved)
 			text_add_safe(out, kernel->kernel->mangled);
 		else
 			buf_puts(out, "unknown kernel");
-		buf_printf(out, ") -> %llu\n", (unsigned long long)kernel->count);
+		buf_printf(out, ") -> %lu\n", kernel->count);
 	}
 }
 
@@ -121,7 +120,7 @@ static void add_launches(const struct watch_launches *launches, struct buf *out)
 
 	for (size_t i = 0; i < launches->n_kernels; i++)
 		total += launches->kernels[i].kernel ? launches->kernels[i].count : 0;
-	buf_printf(out, "total kernel launches: %llu\n", (unsigned long long)total);
+	buf_printf(out, "total kernel launches: %lu\n", total);
 	for (size_t i = 0; i < launches->n_kernels; i++) {
 		if (is_first_of_process(launches, i))
 			add_kernels(launches, launches->kernels[i].process, out);
@@ -137,7 +136,7 @@ static void add_copies(const struct watch_copies *copies, struct buf *out)
 
 	for (size_t i = 0; i < copies->n_rows; i++)
 		calls += copies->rows[i].set || copies->rows[i].async ? 0 : copies->rows[i].calls;
-	buf_printf(out, "Traced %llu cudaMemcpy calls\n", (unsigned long long)calls);
+	buf_printf(out, "Traced %lu cudaMemcpy calls\n", calls);
 	for (size_t i = 0; i < copies->n_rows; i++) {
 		const struct watch_copies_row *row = &copies->rows[i];
 		double seconds = (double)row->ns / 1e9;
@@ -259,8 +258,7 @@ static void add_head(const struct page_out *out)
 		           page_rate_thousandths(out->page, calls, before), 3);
 		return;
 	}
-	buf_printf(out->text, "Hooks: %llu call%s, ", (unsigned long long)calls,
-	           calls == 1 ? "" : "s");
+	buf_printf(out->text, "Hooks: %lu call%s, ", calls, calls == 1 ? "" : "s");
 	page_add_rate(out->text, out->page, calls, before);
 	buf_puts(out->text, " a second\n");
 }
@@ -345,7 +343,7 @@ static void add_histogram_row(struct buf *out, int log, uint64_t count, uint64_t
 	buf_puts(out, "    from ");
 	add_value(out, 1ull << log, unit);
 	text_pad(out, line, 22);
-	buf_printf(out, "%12llu  ", (unsigned long long)count);
+	buf_printf(out, "%12lu  ", count);
 	for (uint64_t k = 0; k < (count * BAR_COLUMNS + most - 1) / most; k++)
 		buf_putc(out, '#');
 	while (out->data[out->len - 1] == ' ')

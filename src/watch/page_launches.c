@@ -90,13 +90,13 @@ static void add_notes(const struct page_out *out)
 		failed += copies->rows[i].failed;
 	}
 	if (unsized)
-		table_note(out->table, "%llu of the calls are of an unknown size: batches, arrays",
-		           (unsigned long long)unsized);
+		table_note(out->table, "%lu of the calls are of an unknown size: batches, arrays",
+		           unsized);
 	if (captured)
-		table_note(out->table, "%llu calls were recorded into a graph and did not run",
-		           (unsigned long long)captured);
+		table_note(out->table, "%lu calls were recorded into a graph and did not run",
+		           captured);
 	if (failed)
-		table_note(out->table, "%llu calls failed", (unsigned long long)failed);
+		table_note(out->table, "%lu calls failed", failed);
 }
 
 static void add_sizes(const struct watch_copies *copies, struct buf *out)
@@ -273,7 +273,7 @@ static void add_row(const struct page_out *out, const struct watch_kernel *kerne
 	struct table *table = out->table;
 
 	if (!kernel->kernel)
-		buf_printf(&graph, "graph 0x%llx", (unsigned long long)kernel->handle);
+		buf_printf(&graph, "graph 0x%lx", kernel->handle);
 	page_add_rate(&rate, out->page, kernel->count, kernel->before);
 	page_process_cell(table, kernel->process);
 	table_fields(table, kernel);
@@ -336,11 +336,11 @@ static void add_head(const struct page_out *out)
 		           page_rate_thousandths(out->page, kernels.now, kernels.before), 3);
 		return;
 	}
-	buf_printf(out->text, "Launches: %llu kernels, ", (unsigned long long)kernels.now);
+	buf_printf(out->text, "Launches: %lu kernels, ", kernels.now);
 	page_add_rate(out->text, out->page, kernels.now, kernels.before);
 	buf_puts(out->text, " a second");
 	if (graphs.now) {
-		buf_printf(out->text, "; %llu graphs, ", (unsigned long long)graphs.now);
+		buf_printf(out->text, "; %lu graphs, ", graphs.now);
 		page_add_rate(out->text, out->page, graphs.now, graphs.before);
 		buf_puts(out->text, " a second");
 	}

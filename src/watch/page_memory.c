@@ -212,13 +212,13 @@ static void add_age(struct buf *out, uint64_t ns)
 	uint64_t seconds = ns / 1000000000;
 
 	if (seconds < 1)
-		buf_printf(out, "%llu ms", (unsigned long long)ns / 1000000);
+		buf_printf(out, "%lu ms", ns / 1000000);
 	else if (seconds < 120)
 		buf_printf(out, "%.1f s", (double)ns / 1e9);
 	else if (seconds < 7200)
-		buf_printf(out, "%llu min", (unsigned long long)seconds / 60);
+		buf_printf(out, "%lu min", seconds / 60);
 	else
-		buf_printf(out, "%llu h", (unsigned long long)seconds / 3600);
+		buf_printf(out, "%lu h", seconds / 3600);
 }
 
 static uint64_t age_ns(const struct page_out *p, uint64_t time_ns)
@@ -395,8 +395,7 @@ static void print_ended(const struct page_out *p)
 			buf_puts(p->text, "it had freed everything\n");
 			continue;
 		}
-		buf_printf(p->text, "it had not freed %llu allocation%s, ",
-		           (unsigned long long)process->unfreed.count,
+		buf_printf(p->text, "it had not freed %lu allocation%s, ", process->unfreed.count,
 		           process->unfreed.count == 1 ? "" : "s");
 		buf_bytes(p->text, process->unfreed.bytes);
 		buf_putc(p->text, '\n');
@@ -635,14 +634,13 @@ static void page_memory_failures(const struct page_out *p)
 static void print_missed(const struct page_out *p)
 {
 	if (p->page->memory->no_stack)
-		buf_printf(p->text,
-		           "  %llu allocations without a place: their stack was not kept\n",
-		           (unsigned long long)p->page->memory->no_stack);
+		buf_printf(p->text, "  %lu allocations without a place: their stack was not kept\n",
+		           p->page->memory->no_stack);
 	if (p->page->memory->too_fast)
 		buf_printf(p->text,
-		           "  %llu allocations without a place: they came faster than stacks are "
+		           "  %lu allocations without a place: they came faster than stacks are "
 		           "walked, 10,000 a second of a thread\n",
-		           (unsigned long long)p->page->memory->too_fast);
+		           p->page->memory->too_fast);
 }
 
 void page_memory_text(const struct page_out *p)

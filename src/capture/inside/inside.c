@@ -417,8 +417,8 @@ static void tell_all(struct inside *inside)
 	if (inside->longest_stop_ns) /* nobody knows where who stopped them was killed */
 		snprintf(stopped, sizeof(stopped), "; threads were stopped for %.1f ms at most",
 		         inside->longest_stop_ns / 1e6);
-	inside_notice(inside, "%llu calls of %u functions were recorded inside of %u process%s%s",
-	              (unsigned long long)inside->calls, inside->n_functions, inside->n_processes,
+	inside_notice(inside, "%lu calls of %u functions were recorded inside of %u process%s%s",
+	              inside->calls, inside->n_functions, inside->n_processes,
 	              inside->n_processes == 1 ? "" : "es", stopped);
 }
 
@@ -437,10 +437,10 @@ void inside_finish(struct inside *inside)
 		agents_abandon(inside->agents);
 	if (divert_refused_children(inside->divert))
 		inside_warn(inside,
-		            "%llu children of processes that are recorded inside keep their "
+		            "%lu children of processes that are recorded inside keep their "
 		            "jumps, as there was no room for more: functions with the jump "
 		            "before the probe are not told of in them",
-		            (unsigned long long)divert_refused_children(inside->divert));
+		            divert_refused_children(inside->divert));
 	if (!inside->n_processes)
 		inside_notice(inside, "no calls were recorded inside of processes: probes told of "
 		                      "all");
@@ -448,15 +448,14 @@ void inside_finish(struct inside *inside)
 		tell_all(inside);
 	if (inside->counted)
 		inside_notice(inside,
-		              "%llu more calls of functions that are called all the time were "
+		              "%lu more calls of functions that are called all the time were "
 		              "counted, and not recorded one by one (--all-calls=each does that)",
-		              (unsigned long long)inside->counted);
+		              inside->counted);
 	if (inside->in_children)
 		inside_notice(inside,
-		              "%llu call%s counted in children of fork, in which CUDA does not "
+		              "%lu call%s counted in children of fork, in which CUDA does not "
 		              "work, and not recorded",
-		              (unsigned long long)inside->in_children,
-		              inside->in_children == 1 ? " was" : "s were");
+		              inside->in_children, inside->in_children == 1 ? " was" : "s were");
 }
 
 void inside_fill_lost(const struct inside *inside, uint64_t lost[LOST_COUNT])

@@ -316,6 +316,6 @@ void gpu_threads_beat(struct gpu_threads *threads, struct nvml_beat *beat)
 	pthread_mutex_unlock(&threads->lock);
 	if (ns >= GPU_LATE_NS)
 		snprintf(beat->why, sizeof(beat->why),
-		         "no GPU figures: " NVML_LIBRARY " has not answered for %llu s",
-		         (unsigned long long)(ns / 1000000000));
+		         "no GPU figures: " NVML_LIBRARY " has not answered for %lu s",
+		         (ns / 1000000000));
 }

@@ -46,7 +46,7 @@ static void add_system_number(struct database *db, enum system_property property
 {
 	char text[24];
 
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+	snprintf(text, sizeof(text), "%lu", number);
 	add_system(db, property, name, number ? text : NULL);
 }
 
@@ -219,8 +219,7 @@ static void add_lost(struct database *db, const struct run_info *run, enum lost_
 
 	ROW(db, TABLE_LOST, CELL_TEXT(missed_lost_key(reason)), CELL_TEXT(lost_reason_text(reason)),
 	    CELL((int64_t)run->lost[reason]));
-	buf_printf(&text, "%llu events: %s", (unsigned long long)run->lost[reason],
-	           lost_reason_text(reason));
+	buf_printf(&text, "%lu events: %s", run->lost[reason], lost_reason_text(reason));
 	add_diagnostic(db, run, NSYS_SEVERITY_WARNING, 0, text.data);
 }
 
@@ -258,7 +257,7 @@ static void add_stacks_missed(struct database *db, const struct run_info *run)
 		if (!n)
 			continue;
 		add_stack_count(db, missed_stacks_key((enum stacks_missed)i), text, n);
-		buf_printf(&line, "%llu %s", (unsigned long long)n, text);
+		buf_printf(&line, "%lu %s", n, text);
 		add_diagnostic(db, run, NSYS_SEVERITY_WARNING, 0, line.data);
 	}
 }

@@ -326,9 +326,9 @@ static void add_how_to_narrow(const struct timeline_printer *p)
 	const struct timeline_view *view = p->view;
 
 	buf_printf(p->out,
-	           "\n%llu calls are in this window, too many to list (%d at most). To see some:\n"
+	           "\n%lu calls are in this window, too many to list (%d at most). To see some:\n"
 	           "  --tid, or --from=",
-	           (unsigned long long)view->all_calls, TIMELINE_LIST);
+	           view->all_calls, TIMELINE_LIST);
 	add_option_ms(p, view->narrow_from_ns);
 	buf_puts(p->out, "ms --to=");
 	add_option_ms(p, view->narrow_to_ns);
@@ -350,8 +350,8 @@ void timeline_text(const struct timeline_view *view, const struct run_info *run,
 	add_stages(&p);
 	add_longest(&p);
 	if (view->unfinished)
-		buf_printf(out, "\n%llu call%s never returned: shown where they began\n",
-		           (unsigned long long)view->unfinished, view->unfinished == 1 ? "" : "s");
+		buf_printf(out, "\n%lu call%s never returned: shown where they began\n",
+		           view->unfinished, view->unfinished == 1 ? "" : "s");
 	if (view->n_list)
 		add_list(&p);
 	else if (view->all_calls)

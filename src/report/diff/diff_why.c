@@ -269,7 +269,7 @@ static void add_place(const struct comparison *all, enum account_cause cause, st
 
 static void add_ns(struct buf *out, double ns)
 {
-	buf_duration(out, (unsigned long long)(ns < 0 ? -ns : ns));
+	buf_duration(out, ns < 0 ? -ns : ns);
 }
 
 /* Whether steps differ by more than those of one trace do. */

@@ -32,8 +32,7 @@ static void write_notes(struct report_writer *writer, const struct facts *facts,
                         const struct run_info *run)
 {
 	if (facts->left_out)
-		table_note(writer->table, "left out for want of room: %llu events",
-		           (unsigned long long)facts->left_out);
+		table_note(writer->table, "left out for want of room: %lu events", facts->left_out);
 	if (facts->resolution_ns) {
 		AT_END(buf_free) struct buf apart = { 0 };
 
@@ -188,16 +187,15 @@ static void write_gaps(void *self, const struct run_info *run)
 		write_gpu(table, facts, rows[i].gpu);
 	}
 	if (gaps->longest.seen > n)
-		table_note(table, "shorter ones, left out: %llu",
-		           (unsigned long long)(gaps->longest.seen - n));
+		table_note(table, "shorter ones, left out: %lu", gaps->longest.seen - n);
 	if (!n && facts->n_works)
 		table_note(table, "nothing found: no gap is longer than 500 ms (the report gaps "
 		                  "has shorter ones)");
 	else if (!n)
 		report_note_no_gpu_times(table, gaps->writer.options.part, run);
 	if (gaps->left_out)
-		table_note(table, "times of CUPTI at work without room, which are gaps here: %llu",
-		           (unsigned long long)gaps->left_out);
+		table_note(table, "times of CUPTI at work without room, which are gaps here: %lu",
+		           gaps->left_out);
 	write_notes(&gaps->writer, facts, run);
 }
 

@@ -89,7 +89,7 @@ static void xids_say(struct finding *row, const struct same_xids *same, const st
 
 	buf_printf(&text, "Xid %u (%s) ", first->number, xid ? xid->name : "of unknown meaning");
 	if (same->count > 1)
-		buf_printf(&text, "%llu times, first ", (unsigned long long)same->count);
+		buf_printf(&text, "%lu times, first ", same->count);
 	buf_puts(&text, "at ");
 	buf_fixed(&text, (at_ns + 500) / 1000, 3);
 	buf_puts(&text, " ms");
@@ -102,7 +102,7 @@ static void xids_say(struct finding *row, const struct same_xids *same, const st
 	if (first->text[0])
 		buf_printf(&text, "; the driver says: %s", first->text);
 	if (more)
-		buf_printf(&text, "; %llu more Xids were not kept", (unsigned long long)more);
+		buf_printf(&text, "; %lu more Xids were not kept", more);
 	row->seen = text.data;
 }
 

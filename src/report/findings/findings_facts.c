@@ -87,8 +87,8 @@ void findings_add_bounds(struct findings *findings, const struct metrics_use *me
 		add_share(&seen, &gpus[i], GPU_METRIC_DRAM, "DRAM");
 		add_share(&seen, &gpus[i], GPU_METRIC_SM, "SM active");
 		add_share(&seen, &gpus[i], GPU_METRIC_OCCUPANCY, "occupancy");
-		buf_printf(&seen, "; %llu samples, of all processes on this GPU",
-		           (unsigned long long)gpus[i].busy_samples);
+		buf_printf(&seen, "; %lu samples, of all processes on this GPU",
+		           gpus[i].busy_samples);
 		row->seen = seen.data;
 		row->hint = bound_hint(bound);
 	}
@@ -161,9 +161,9 @@ static void add_small_copies(struct findings *findings, const struct small_copie
 	}
 	row->title = title.data;
 	buf_printf(&seen,
-	           "%llu copies below 64 KiB came in %llu rows of %d or more in one direction "
+	           "%lu copies below 64 KiB came in %lu rows of %d or more in one direction "
 	           "with no other call between them: ",
-	           (unsigned long long)small->copies, (unsigned long long)small->rows, ROW_LEAST);
+	           small->copies, small->rows, ROW_LEAST);
 	buf_duration(&seen, small->ns);
 	buf_puts(&seen, " in all calls but the first of each row; how much of it the GPU waited "
 	                "for, the account has");

@@ -195,9 +195,9 @@ static void note_left_out(const struct nvtx_gpu *gpu)
 		return;
 	buf_duration(&lacks, gpu->gone_ns);
 	table_note(gpu->writer.table,
-	           "kernels left out, of ranges and kernels with the least time beyond %zu: %llu; "
+	           "kernels left out, of ranges and kernels with the least time beyond %zu: %lu; "
 	           "a row lacks %s at most",
-	           gpu->most, (unsigned long long)gpu->left_out, lacks.data);
+	           gpu->most, gpu->left_out, lacks.data);
 }
 
 static void add_notes(struct nvtx_gpu *gpu, const struct run_info *run, bool exact)

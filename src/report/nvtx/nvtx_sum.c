@@ -60,8 +60,8 @@ void nvtx_note_no_work(const struct report_options *options, const struct run_in
 void nvtx_note_others(struct table *table, uint64_t others)
 {
 	if (others)
-		table_note(table, "ranges in " NVTX_NAMES_ALL ", after %d names: %llu", NVTX_NAMES,
-		           (unsigned long long)others);
+		table_note(table, "ranges in " NVTX_NAMES_ALL ", after %d names: %lu", NVTX_NAMES,
+		           others);
 }
 
 void nvtx_note_cut(struct table *table, const struct range_work *work)
@@ -71,13 +71,13 @@ void nvtx_note_cut(struct table *table, const struct range_work *work)
 	if (cut)
 		table_note(table,
 		           "ranges of which not all work counts, since they were open during more "
-		           "than %u pieces of it, or too many ranges were at once: %llu",
-		           RANGE_WORK_PIECES, (unsigned long long)cut);
+		           "than %u pieces of it, or too many ranges were at once: %lu",
+		           RANGE_WORK_PIECES, cut);
 	if (late)
 		table_note(table,
 		           "pieces of work that may lack in their ranges, since more than %u "
-		           "ranges ended before they came: %llu",
-		           RANGE_WORK_RANGES, (unsigned long long)late);
+		           "ranges ended before they came: %lu",
+		           RANGE_WORK_RANGES, late);
 }
 
 /* ---- counting ------------------------------------------------------------------------------ */

@@ -85,8 +85,7 @@ static void name_stack(struct nvtx_stacks *stacks, struct nvtx_line *line, uint3
 {
 	buf_reset(&stacks->stack);
 	for (uint32_t i = 0; i <= depth; i++)
-		buf_printf(&stacks->stack, ":%llu",
-		           (unsigned long long)id_of(stacks, &line->level[i]));
+		buf_printf(&stacks->stack, ":%lu", id_of(stacks, &line->level[i]));
 }
 
 static void nvtx_stacks_clear(struct nvtx_stacks *stacks)

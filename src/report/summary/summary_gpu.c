@@ -76,10 +76,9 @@ static void note_queue(struct table *table, const struct summary_gpu_queue *queu
 	buf_duration(&note, queue->p50_ns);
 	buf_puts(&note, " in the median, ");
 	buf_duration(&note, queue->p99_ns);
-	buf_printf(&note, " at 99 %%, of %llu calls", (unsigned long long)queue->count);
+	buf_printf(&note, " at 99 %%, of %lu calls", queue->count);
 	if (queue->not_queued)
-		buf_printf(&note, " (%llu more did not wait)",
-		           (unsigned long long)queue->not_queued);
+		buf_printf(&note, " (%lu more did not wait)", queue->not_queued);
 	table_note(table, "%s", note.data);
 }
 

@@ -68,14 +68,12 @@ static void add_calls(const struct summary_page *p)
 
 	buf_printf(p->text, "Total trace duration: %.3f seconds\n",
 	           (double)(p->run->end_ns - p->run->begin_ns) / 1e9);
-	buf_printf(p->text, "Processes with CUDA calls: %llu", (unsigned long long)t->processes);
+	buf_printf(p->text, "Processes with CUDA calls: %lu", t->processes);
 	if (t->processes_without_calls)
-		buf_printf(p->text, ", %llu without",
-		           (unsigned long long)t->processes_without_calls);
+		buf_printf(p->text, ", %lu without", t->processes_without_calls);
 	buf_putc(p->text, '\n');
 	if (p->run->holds) {
-		buf_printf(p->text, "Held while hooking: %llu times, at most ",
-		           (unsigned long long)p->run->holds);
+		buf_printf(p->text, "Held while hooking: %lu times, at most ", p->run->holds);
 		buf_duration(p->text, p->run->longest_hold_ns);
 		buf_putc(p->text, '\n');
 	}
@@ -131,7 +129,7 @@ static void add_work(const struct summary_page *p)
 	buf_putc(p->text, '\n');
 	if (!t->driver_calls)
 		return;
-	buf_printf(p->text, "Driver calls: %llu, ", (unsigned long long)t->driver_calls);
+	buf_printf(p->text, "Driver calls: %lu, ", t->driver_calls);
 	buf_duration(p->text, t->driver_ns);
 	buf_puts(p->text, " in them\n");
 }
@@ -255,7 +253,7 @@ static void note_count(const struct summary_page *p, const char *before, uint64_
                        const char *behind)
 {
 	if (n)
-		table_note(p->table, "%s%llu%s", before, (unsigned long long)n, behind);
+		table_note(p->table, "%s%lu%s", before, n, behind);
 }
 
 static void note_all_memory(const struct summary_page *p, const struct memory_totals *all,
@@ -485,9 +483,8 @@ static void add_missed_text(const struct summary_page *p, const struct memory_co
 		           p->run->estimate_scale, RECURRENCE_TIMES);
 	missed_text(p->text, p->run);
 	if (unresolved->count)
-		buf_printf(p->text, "  kernel names not resolved: %llu (launches: %llu)\n",
-		           (unsigned long long)unresolved->count,
-		           (unsigned long long)unresolved->bytes);
+		buf_printf(p->text, "  kernel names not resolved: %lu (launches: %lu)\n",
+		           unresolved->count, unresolved->bytes);
 }
 
 static void add_missed(const struct summary_page *p)

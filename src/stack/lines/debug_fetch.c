@@ -88,7 +88,7 @@ static int make_memory(uid_t user, gid_t group)
 		return -1;
 	snprintf(owner, sizeof(owner), "%u", user);
 	snprintf(owner_group, sizeof(owner_group), "%u", group);
-	snprintf(size, sizeof(size), "%llu", (unsigned long long)DEBUG_FETCH_FILE_BYTES);
+	snprintf(size, sizeof(size), "%lu", DEBUG_FETCH_FILE_BYTES);
 	if (configure(fs, "uid", owner) && configure(fs, "gid", owner_group) &&
 	    configure(fs, "mode", "0700") && configure(fs, "size", size) &&
 	    configure(fs, "nr_inodes", "4096") &&
@@ -108,7 +108,7 @@ static void make_environment(struct debug_fetcher *fetcher, const char *cache)
 	*to++ = xasprintf("DEBUGINFOD_CACHE_PATH=%s", cache);
 	*to++ = xasprintf("DEBUGINFOD_MAXTIME=%d", DEBUG_FETCH_MS / 1000);
 	*to++ = xasprintf("DEBUGINFOD_TIMEOUT=%d", DEBUG_FETCH_MS / 1000);
-	*to++ = xasprintf("DEBUGINFOD_MAXSIZE=%llu", (unsigned long long)DEBUG_FETCH_FILE_BYTES);
+	*to++ = xasprintf("DEBUGINFOD_MAXSIZE=%lu", DEBUG_FETCH_FILE_BYTES);
 	*to++ = xstrdup("DEBUGINFOD_RETRY_LIMIT=1");
 	for (size_t i = 0; i < ARRAY_SIZE(handed_on); i++) {
 		const char *value = getenv(handed_on[i]);
