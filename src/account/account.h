@@ -10,8 +10,7 @@
  * a thread was blocked is given on to the thread that woke it, in any process of the recording, and
  * so on: in the end somebody ran, slept, or waited for a device. Causes are added up by time.
  */
-#ifndef CUSCOPE_ACCOUNT_ACCOUNT_H
-#define CUSCOPE_ACCOUNT_ACCOUNT_H
+#pragma once
 
 #include "account/facts.h"
 
@@ -144,5 +143,3 @@ void account_of_spans(struct account *part, const struct facts *facts, struct gp
 void account_of_thread_alone(struct account *alone, const struct facts *facts,
                              const struct account *of, uint32_t thread, uint64_t *budget,
                              struct account_via **vias, size_t *n_vias);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What account.c and pauses.c share. Private to them. */
-#ifndef CUSCOPE_ACCOUNT_ACCOUNT_INSIDE_H
-#define CUSCOPE_ACCOUNT_ACCOUNT_INSIDE_H
+#pragma once
 
 #include "account/account.h"
 #include "account/gpu_time.h"
@@ -12,7 +11,7 @@ struct maker {
 	struct accounts *accounts;
 	struct gpu_time *gpus;
 	struct parts *parts;
-	uint64_t *budget; /* see struct walk */
+	uint64_t *budget;        /* see struct walk */
 	const uint64_t *from_ns; /* of each account; NULL: 0 */
 };
 
@@ -27,5 +26,3 @@ struct cut {
 /* Of a segment of that GPU's that is no wait for a peer. */
 void segment_explain(const struct maker *maker, const struct cut *cut, const struct gpu_time *gpu,
                      const struct gpu_segment *segment);
-
-#endif

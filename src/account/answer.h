@@ -3,8 +3,7 @@
  * What to change: of the accounts of a recording the causes that cost most, each with its place,
  * and what would be gained by its removal.
  */
-#ifndef CUSCOPE_ACCOUNT_ANSWER_H
-#define CUSCOPE_ACCOUNT_ANSWER_H
+#pragma once
 
 #include "account/account.h"
 #include "account/steps.h"
@@ -124,5 +123,3 @@ double answer_host(const struct account *account);
 
 /* The cause with the most time of the account: what bounds it. */
 enum account_cause answer_bound(const struct account *account);
-
-#endif

@@ -14,8 +14,7 @@
  * Frames belong to the source, so chains are asked and told until its end() has returned. What a
  * frame was in its source can come until then (struct stack_frame): what is asked in end() has all.
  */
-#ifndef CUSCOPE_ACCOUNT_CHAINS_H
-#define CUSCOPE_ACCOUNT_CHAINS_H
+#pragma once
 
 #include "analysis/place.h"
 #include "base/buf.h"
@@ -88,5 +87,3 @@ struct chains_weight {
  */
 uint32_t chains_heaviest(const struct chains *chains, const struct chains_weight *weights, size_t n,
                          double share, uint64_t *subtree_ns);
-
-#endif

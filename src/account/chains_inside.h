@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tree of chains, for those who go through it. */
-#ifndef CUSCOPE_ACCOUNT_CHAINS_INSIDE_H
-#define CUSCOPE_ACCOUNT_CHAINS_INSIDE_H
+#pragma once
 
 #include "account/chains.h"
 
@@ -74,5 +73,3 @@ struct chains {
 	struct buf text;
 	struct chains_scratch *scratch; /* of chains_heaviest() */
 };
-
-#endif

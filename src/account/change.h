@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which parts of an account a change is of. Private to those who choose and judge changes. */
-#ifndef CUSCOPE_ACCOUNT_CHANGE_H
-#define CUSCOPE_ACCOUNT_CHANGE_H
+#pragma once
 
 #include "account/answer.h"
 
@@ -20,5 +19,3 @@ bool change_is_whole(const struct facts *facts, const struct answer_change *chan
 /* Of the change's account, or of its host's (account_of_thread_alone()). */
 bool change_has(const struct facts *facts, const struct answer_change *change,
                 const struct account_part *part);
-
-#endif

@@ -4,8 +4,7 @@
  * its cause and process, or of its kin, that are at their heaviest place are one change, with what
  * goes along (change.h). Private to answer.c.
  */
-#ifndef CUSCOPE_ACCOUNT_CHOOSE_H
-#define CUSCOPE_ACCOUNT_CHOOSE_H
+#pragma once
 
 #include "account/answer.h"
 
@@ -39,5 +38,3 @@ bool change_choose(struct chooser *chooser, const struct account_part *of,
 /* The cause that has most of the time, but for these parts. */
 enum account_cause account_most_but(const struct account *account,
                                     const struct account_part *const *but, size_t n);
-
-#endif

@@ -6,8 +6,7 @@
  * Numbers of threads and times are the recording's: a damaged or hostile one can have any. Rows are
  * put in order once and found by bisection; what ends before it begins has no length.
  */
-#ifndef CUSCOPE_ACCOUNT_FACTS_H
-#define CUSCOPE_ACCOUNT_FACTS_H
+#pragma once
 
 #include "account/chains.h"
 #include "analysis/collectives.h"
@@ -264,5 +263,3 @@ bool facts_has_host_functions(const struct facts *facts, const struct process *p
 
 /* The process ended within the recording. */
 bool facts_ended(const struct facts *facts, const struct process *process);
-
-#endif

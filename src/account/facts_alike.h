@@ -6,12 +6,9 @@
  * which a thread that mostly sleeps has few of. All of the recording counts, also the time between
  * windows of GPU times: a line stays where it is.
  */
-#ifndef CUSCOPE_ACCOUNT_FACTS_ALIKE_H
-#define CUSCOPE_ACCOUNT_FACTS_ALIKE_H
+#pragma once
 
 #include "account/facts.h"
 
 /* Of each thread, once its stacks are chains, and its samples have told of calls. */
 void facts_alike(struct facts *facts);
-
-#endif

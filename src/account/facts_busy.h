@@ -3,8 +3,7 @@
  * What GPUs ran, where no work was recorded but when a GPU was busy (GPU_METRICS_STRETCHES): each
  * stretch becomes a work, of the call that it can be of. Private to src/account.
  */
-#ifndef CUSCOPE_ACCOUNT_FACTS_BUSY_H
-#define CUSCOPE_ACCOUNT_FACTS_BUSY_H
+#pragma once
 
 #include "account/facts.h"
 
@@ -16,5 +15,3 @@ struct fact_busy { /* of a GPU, one after the other */
 
 /* After the rest was put in order. Works are in order then, too. */
 void facts_busy_make_works(struct facts *facts);
-
-#endif

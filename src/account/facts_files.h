@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Facts of several recordings of the same time (trace/together.h). Private to facts_order.c. */
-#ifndef CUSCOPE_ACCOUNT_FACTS_FILES_H
-#define CUSCOPE_ACCOUNT_FACTS_FILES_H
+#pragma once
 
 #include "account/facts.h"
 
@@ -16,5 +15,3 @@ static inline bool facts_of_files(const struct facts *facts)
  * in others it is what is waited for. Before rows are put in order.
  */
 void facts_tell_once(struct facts *facts);
-
-#endif

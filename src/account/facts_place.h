@@ -8,12 +8,9 @@
  * it, but comes while the sender has the CPU. So it is the process of the recording that runs as
  * the waits of a thread at one place end, and does not run as often between them.
  */
-#ifndef CUSCOPE_ACCOUNT_FACTS_PLACE_H
-#define CUSCOPE_ACCOUNT_FACTS_PLACE_H
+#pragma once
 
 #include "account/facts.h"
 
 /* Once, after facts_order(). */
 void facts_place(struct facts *facts);
-
-#endif

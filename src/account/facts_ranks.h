@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which kernels of communication are one collective's. */
-#ifndef CUSCOPE_ACCOUNT_FACTS_RANKS_H
-#define CUSCOPE_ACCOUNT_FACTS_RANKS_H
+#pragma once
 
 #include "account/facts.h"
 
@@ -13,5 +12,3 @@ const struct collective *facts_collective_of(const struct facts *facts, size_t w
 
 /* The work of a call of facts->collectives; FACTS_NONE: not known. */
 uint32_t facts_work_of_call(const struct facts *facts, uint32_t call);
-
-#endif

@@ -3,12 +3,9 @@
  * What waits were for, as those beside them tell: a wait whose limit was over and that goes on, one
  * that a stop of the process broke off, and those for Python's lock of which no stack was walked.
  */
-#ifndef CUSCOPE_ACCOUNT_FACTS_RESTS_H
-#define CUSCOPE_ACCOUNT_FACTS_RESTS_H
+#pragma once
 
 #include "account/facts.h"
 
 /* Of each thread, whose rests are in order. */
 void facts_rests(struct facts *facts);
-
-#endif

@@ -4,13 +4,10 @@
  * At the end of a recording calls and GPU times can come for some hundred milliseconds more than
  * samples and waits do: why a GPU paused then was not measured.
  */
-#ifndef CUSCOPE_ACCOUNT_FACTS_WATCHED_H
-#define CUSCOPE_ACCOUNT_FACTS_WATCHED_H
+#pragma once
 
 #include "account/facts.h"
 
 /* Puts what was not measured in order, and makes `unwatched` of it and of what comes after. Rows
  * are in order. */
 void facts_watched(struct facts *facts);
-
-#endif

@@ -9,12 +9,9 @@
  * had waited for the GPU, or the GPU's own streams for each other, it stays, however fast the host
  * is: that time is added to the GPU's.
  */
-#ifndef CUSCOPE_ACCOUNT_GAIN_H
-#define CUSCOPE_ACCOUNT_GAIN_H
+#pragma once
 
 #include "account/gain_host.h"
 
 /* Sets left_ns, least_ns and then. */
 void gain_find(struct answer *answer, struct answer_change *change, struct gain_host *host);
-
-#endif

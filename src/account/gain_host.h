@@ -9,8 +9,7 @@
  * says how long they take. Which of the two it is shows in the time in which the one does not wait
  * for the other: does this one wait to be asked then?
  */
-#ifndef CUSCOPE_ACCOUNT_GAIN_HOST_H
-#define CUSCOPE_ACCOUNT_GAIN_HOST_H
+#pragma once
 
 #include "account/answer.h"
 
@@ -60,5 +59,3 @@ void gain_host_left(struct answer *answer, const struct answer_change *change,
  * the one that needs longest; nothing where there is none. */
 void gain_host_beside(struct answer *answer, const struct answer_change *change,
                       struct gain_host *host, struct gain_left *left);
-
-#endif

@@ -3,8 +3,7 @@
  * What each GPU did, one after the other: kernels before kernels that communicate before copies,
  * else nothing; of kernels one that fills the GPU before one of few blocks.
  */
-#ifndef CUSCOPE_ACCOUNT_GPU_TIME_H
-#define CUSCOPE_ACCOUNT_GPU_TIME_H
+#pragma once
 
 #include "account/facts.h"
 
@@ -83,5 +82,3 @@ bool measured_next(struct measured *part, uint64_t end_ns);
  * which none did is not told. */
 void gpu_time_by_classes(const struct facts *facts, const struct gpu_time *gpu,
                          uint64_t ns[1 << FACT_CLASSES]);
-
-#endif

@@ -4,8 +4,7 @@
  * in which they came, and so cost no more than they are: millions of look-ups are made in some ten
  * thousand of them, which a table of pointers makes a wait for memory each.
  */
-#ifndef CUSCOPE_ACCOUNT_KEYED_H
-#define CUSCOPE_ACCOUNT_KEYED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ void keyed_keep(struct keyed *keyed, size_t n);
 
 void keyed_empty(struct keyed *keyed);
 void keyed_free(struct keyed *keyed);
-
-#endif

@@ -4,8 +4,7 @@
  * on a CPU of one cause and thread, and where its samples were; each sample then stands for as much
  * of the pool's time. Pools without samples go to the places of the calls that came next.
  */
-#ifndef CUSCOPE_ACCOUNT_PARTS_H
-#define CUSCOPE_ACCOUNT_PARTS_H
+#pragma once
 
 #include "account/account.h"
 
@@ -43,5 +42,3 @@ void parts_finish(struct parts *parts, struct account *account);
 
 /* Gives up the table of waits: the caller's. */
 struct account_via *parts_take_vias(struct parts *parts, size_t *n);
-
-#endif

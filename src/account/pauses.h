@@ -3,8 +3,7 @@
  * Pauses of GPUs, one by one: when nothing ran, and the account of each of the longest by itself.
  * Waits in kernels of communication are none, though the account may have them as idle.
  */
-#ifndef CUSCOPE_ACCOUNT_PAUSES_H
-#define CUSCOPE_ACCOUNT_PAUSES_H
+#pragma once
 
 #include "account/account.h"
 
@@ -33,5 +32,3 @@ struct account_pauses {
 void account_pauses_make(struct account_pauses *pauses, const struct facts *facts,
                          const struct accounts *accounts, uint64_t least_ns, size_t most);
 void account_pauses_clear(struct account_pauses *pauses);
-
-#endif

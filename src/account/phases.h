@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What an account consists of besides its steps: start, warm-up, evaluations, checkpoints, end. */
-#ifndef CUSCOPE_ACCOUNT_PHASES_H
-#define CUSCOPE_ACCOUNT_PHASES_H
+#pragma once
 
 #include "account/answer.h"
 
@@ -9,5 +8,3 @@
 void phases_make(struct answer *answer);
 
 const char *phase_kind_name(enum phase_kind kind); /* "warm_up": the word for it in outputs */
-
-#endif

@@ -7,8 +7,7 @@
  * gradients are reduced meanwhile. So waiting is the time in which a waiting GPU runs nothing but
  * what communicates. Of ranks that come by their calls it is all of it.
  */
-#ifndef CUSCOPE_ACCOUNT_RANKS_H
-#define CUSCOPE_ACCOUNT_RANKS_H
+#pragma once
 
 #include "account/account.h"
 #include "analysis/spread.h"
@@ -78,5 +77,3 @@ uint64_t rank_late_deviation_ns(const struct rank_row *row);
 
 /* What most of the time of such collectives is. */
 enum rank_class rank_kind_class(const struct rank_kind *kind);
-
-#endif

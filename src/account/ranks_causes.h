@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Why a rank is late. Of ranks.c. */
-#ifndef CUSCOPE_ACCOUNT_RANKS_CAUSES_H
-#define CUSCOPE_ACCOUNT_RANKS_CAUSES_H
+#pragma once
 
 #include "account/ranks.h"
 
@@ -12,5 +11,3 @@
  * an account, it is what it does while others wait.
  */
 void ranks_explain(struct ranks *ranks, const struct facts *facts, const struct accounts *accounts);
-
-#endif

@@ -7,8 +7,7 @@
  * ranks were seen. Several are put together without times: of a rank what says most launches is
  * last, whichever clock it is of.
  */
-#ifndef CUSCOPE_ACCOUNT_STANDING_H
-#define CUSCOPE_ACCOUNT_STANDING_H
+#pragma once
 
 #include "account/account.h"
 #include "base/quota.h"
@@ -63,5 +62,3 @@ void standings_judge(struct standings *standings);
 /* Whether a communicator of this person stands still (collectives_person()). */
 bool standings_are_of(const struct standings *standings, uint64_t person);
 void standings_clear(struct standings *standings);
-
-#endif

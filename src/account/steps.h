@@ -9,8 +9,7 @@
  *
  * (node/steps.h judges steps while they happen, and keeps no recording.)
  */
-#ifndef CUSCOPE_ACCOUNT_STEPS_H
-#define CUSCOPE_ACCOUNT_STEPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -95,5 +94,3 @@ uint64_t steps_mean_ns(const struct steps *steps);
 
 /* What of all steps lies between two times; *n: how many have some there. */
 uint64_t steps_within(const struct steps *steps, uint64_t begin_ns, uint64_t end_ns, size_t *n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How launches repeat, and which of them begin what is repeated (steps.h). */
-#ifndef CUSCOPE_ACCOUNT_STEPS_PERIOD_H
-#define CUSCOPE_ACCOUNT_STEPS_PERIOD_H
+#pragma once
 
 #include "account/steps.h"
 
@@ -35,5 +34,3 @@ bool steps_period_is_usual(const struct steps_period *period, size_t launches);
 /* Whether launch `i` can be a begin. */
 bool steps_period_begins(const struct steps_period *period, const struct step_launch *launches,
                          size_t i);
-
-#endif

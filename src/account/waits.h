@@ -7,8 +7,7 @@
  * which the GPU waits for the host are the wait's up to that lead, whatever the host did in them.
  * The rest of them is the host's own: it would have come too late in any case.
  */
-#ifndef CUSCOPE_ACCOUNT_WAITS_H
-#define CUSCOPE_ACCOUNT_WAITS_H
+#pragma once
 
 #include "account/account.h"
 #include "account/gpu_time.h"
@@ -44,5 +43,3 @@ static inline const struct gpu_debt *gpu_debt_of(const struct gpu_time *gpu,
 
 /* Within it work begins that was asked for before, and times of stretches are no better. */
 uint64_t gpu_queue_ns(const struct facts *facts);
-
-#endif

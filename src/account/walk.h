@@ -3,8 +3,7 @@
  * What a thread did in a stretch of time, as parts of an account: in calls of CUDA, on a CPU,
  * ready without one, blocked; and blocked time as what the thread did that ended it.
  */
-#ifndef CUSCOPE_ACCOUNT_WALK_H
-#define CUSCOPE_ACCOUNT_WALK_H
+#pragma once
 
 #include "account/parts.h"
 
@@ -46,5 +45,3 @@ struct walk_untold walk_untold(struct fact_thread *thread, uint64_t begin_ns, ui
 
 /* What time in such a call is. */
 enum account_cause walk_cause_of_call(const struct fact_call *call);
-
-#endif

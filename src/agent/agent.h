@@ -9,8 +9,7 @@
  *
  * When `over` is set, all was read and told, and the agent is to be freed.
  */
-#ifndef CUSCOPE_AGENT_AGENT_H
-#define CUSCOPE_AGENT_AGENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -103,5 +102,3 @@ void agent_add_lost(const struct agent *agent, struct agents_lost *lost);
  * threads that have filters have as many. Else only where no thread has one.
  */
 bool agent_may_read(pid_t pid, bool asked);
-
-#endif

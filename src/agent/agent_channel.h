@@ -11,8 +11,7 @@
  * to who sends them, where the kernel can do that. Such names belong to a network namespace: a
  * command that enters another one is not heard.
  */
-#ifndef CUSCOPE_AGENT_AGENT_CHANNEL_H
-#define CUSCOPE_AGENT_AGENT_CHANNEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -43,5 +42,3 @@ bool channel_is_over(int socket);
  */
 int channel_bell(int pair[2]);
 void channel_hear_bell(int bell);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the user is to know of an agent: why it gives no GPU times and what to do about it. */
-#ifndef CUSCOPE_AGENT_AGENT_FAILURE_H
-#define CUSCOPE_AGENT_AGENT_FAILURE_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -17,5 +16,3 @@ void agent_failure_advice(struct buf *out, int32_t code);
 /* Appends what is to be known of one that is in `state` and did not fail; mostly nothing. */
 void agent_note_text(struct buf *out, pid_t pid, enum agent_state state,
                      const struct agent_shared *shared);
-
-#endif

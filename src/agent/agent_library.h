@@ -14,8 +14,7 @@
  * path, /proc/PID/fd/N or /proc/self/fd/N: the pid comes to mean another process, and the number
  * another file. Where there is no such place the library is refused.
  */
-#ifndef CUSCOPE_AGENT_AGENT_LIBRARY_H
-#define CUSCOPE_AGENT_AGENT_LIBRARY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ void agent_library_free(struct agent_library *library); /* NULL is fine */
 
 /* Whether the file at `path` is this library, stripped or not, or by its name another cuscope's. */
 bool agent_library_is_at(const char *path);
-
-#endif

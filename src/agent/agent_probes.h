@@ -12,8 +12,7 @@
  * process itself: code is written there as a debugger writes it, which can change nothing but
  * private memory of that process, and what it then jumps to it could have jumped to before.
  */
-#ifndef CUSCOPE_AGENT_AGENT_PROBES_H
-#define CUSCOPE_AGENT_AGENT_PROBES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -90,5 +89,3 @@ void probe_records_free(struct probe_records *records);
 /* A record of agent_ring_read; `now_ns` is of after it was read. */
 enum probe_record_is probe_records_take(struct probe_records *records,
                                         const struct agent_head *record, uint64_t now_ns);
-
-#endif

@@ -7,8 +7,7 @@
  * the ring, not cuscope. The memory cannot be cut short under the reader (it is sealed), and holes
  * punched into it read as zeroes.
  */
-#ifndef CUSCOPE_AGENT_AGENT_RING_H
-#define CUSCOPE_AGENT_AGENT_RING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ void agent_ring_set_names(struct agent_ring *ring, uint64_t offset);
 
 /* What the agent says of itself, copied; texts end, head and tail are 0. */
 void agent_ring_shared(const struct agent_ring *ring, struct agent_shared *shared);
-
-#endif

@@ -4,8 +4,7 @@
  * agents, so that what processes of one job do can be compared. The first one begins when the first
  * agent measures: however long it took to get in, it is whole. For agents.c.
  */
-#ifndef CUSCOPE_AGENT_AGENT_WINDOWS_H
-#define CUSCOPE_AGENT_AGENT_WINDOWS_H
+#pragma once
 
 #include "agent/agent.h"
 
@@ -19,5 +18,3 @@ struct agent_windows {
 /* Sets the order of `common`. Returns when to call it again, by its clock; 0: it need not be. */
 uint64_t agent_windows_follow(struct agent_windows *windows, struct agent_common *common,
                               struct agent *all);
-
-#endif

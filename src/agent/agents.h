@@ -22,8 +22,7 @@
  *
  * Each request is answered once. Code of the process is changed by others: see src/divert.
  */
-#ifndef CUSCOPE_AGENT_AGENTS_H
-#define CUSCOPE_AGENT_AGENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -207,5 +206,3 @@ struct agents_lost {
 	uint64_t probes[AGENT_PROBE_LOSTS];
 };
 void agents_lost(const struct agents *agents, struct agents_lost *lost);
-
-#endif

@@ -23,8 +23,7 @@
  * of code (the vdso's, as a rule), which the next one uses again. No descriptor, no thread, no
  * other memory. x86-64 only.
  */
-#ifndef CUSCOPE_AGENT_INJECT_H
-#define CUSCOPE_AGENT_INJECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ int inject_fd(const struct inject *inject); /* readable when it is over */
 int inject_result(struct inject *inject, struct inject_result *result, struct err *err);
 
 void inject_free(struct inject *inject);
-
-#endif

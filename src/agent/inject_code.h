@@ -12,8 +12,7 @@
  * The code lies in the unused end of a page of code that the target has mapped already, mostly of
  * the vdso. So no memory is ever writable and executable.
  */
-#ifndef CUSCOPE_AGENT_INJECT_CODE_H
-#define CUSCOPE_AGENT_INJECT_CODE_H
+#pragma once
 
 /* Offsets and values that inject_code.S uses; compared with the structs below. */
 #define FRAME_MASK       0
@@ -124,5 +123,4 @@ extern const uint8_t inject_code[], inject_code_end[];
 extern const uint8_t inject_code_mapped[], inject_code_stepped[], inject_code_step[],
 	inject_code_length[];
 
-#endif
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The area in the target, and the steps in it: what the borrowed thread does there. */
-#ifndef CUSCOPE_AGENT_INJECT_PLAN_H
-#define CUSCOPE_AGENT_INJECT_PLAN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -65,5 +64,3 @@ uint64_t plan_first(const struct plan *plan, const struct inject_target *target,
 
 /* Whether this processor's vectors fit. */
 bool plan_fits(void);
-
-#endif

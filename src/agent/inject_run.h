@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One injection from begin to end, in the process that does it. */
-#ifndef CUSCOPE_AGENT_INJECT_RUN_H
-#define CUSCOPE_AGENT_INJECT_RUN_H
+#pragma once
 
 #include "agent/inject.h"
 #include "agent/inject_trace.h"
@@ -21,5 +20,3 @@ int inject_run(const struct inject_options *options, struct inject_result *resul
  */
 int handover(const struct inject_options *options, const struct inject_target *target, pid_t tid,
              const struct plan *plan, uint64_t base, struct borrowed *borrowed, struct err *err);
-
-#endif

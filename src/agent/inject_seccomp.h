@@ -3,8 +3,7 @@
  * Whether a thread's seccomp filters let it do what a borrowed thread does. A filter may kill its
  * process for a call that it does not know, so the filters are run here before anything is.
  */
-#ifndef CUSCOPE_AGENT_INJECT_SECCOMP_H
-#define CUSCOPE_AGENT_INJECT_SECCOMP_H
+#pragma once
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -24,5 +23,3 @@ bool seccomp_may_read(pid_t tid, unsigned mode);
 /* What one filter answers: SECCOMP_RET_*. SECCOMP_RET_KILL_PROCESS for what is no filter. */
 uint32_t seccomp_answer(const struct sock_filter *filter, size_t n,
                         const struct seccomp_data *data);
-
-#endif

@@ -10,8 +10,7 @@
  *   thread_stacks_look               of a thread that is stopped
  *   thread_stacks_read               after STACK_LATER, when it goes on
  */
-#ifndef CUSCOPE_AGENT_INJECT_STACK_H
-#define CUSCOPE_AGENT_INJECT_STACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ void thread_stacks_read(struct thread_stacks *stacks, pid_t pid);
 
 /* Whether a function of that name holds locks of an allocator or the loader, or may. */
 bool thread_stacks_name_holds(const char *name);
-
-#endif

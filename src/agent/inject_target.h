@@ -4,8 +4,7 @@
  * Where are its loader's functions? Is the library there already? Where can the code lie? All of it
  * is read from outside; nobody is stopped.
  */
-#ifndef CUSCOPE_AGENT_INJECT_TARGET_H
-#define CUSCOPE_AGENT_INJECT_TARGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ pid_t target_tracer(pid_t pid, pid_t tid);
 
 /* How little ptrace is allowed; 3 stays until the machine is booted. */
 int target_yama_scope(void);
-
-#endif

@@ -4,8 +4,7 @@
  * allocator, no loader and nobody who holds their locks waits in. It is asked for, and shown by
  * /proc, without stopping anything. CUDA's own thread, which sits in poll(), is such a one.
  */
-#ifndef CUSCOPE_AGENT_INJECT_THREAD_H
-#define CUSCOPE_AGENT_INJECT_THREAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ enum stop thread_next_stop(pid_t tid, uint64_t until_ns, int *sig);
 
 /* Lets a stopped thread go. `sig`: it was about to get that signal. -EAGAIN. */
 int thread_let_go(pid_t tid, int sig);
-
-#endif

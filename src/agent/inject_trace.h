@@ -5,8 +5,7 @@
  * registers is written where nobody looks: below its stack, behind its code. Everything after is
  * the thread's own doing. So a tracer that is killed at any point leaves a thread that goes back.
  */
-#ifndef CUSCOPE_AGENT_INJECT_TRACE_H
-#define CUSCOPE_AGENT_INJECT_TRACE_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -47,5 +46,3 @@ int borrow_running(const struct inject_options *options, struct inject_target *t
  * is, since it does something, or nobody can tell what.
  */
 bool give_back(const struct inject_target *target, const struct borrowed *borrowed);
-
-#endif

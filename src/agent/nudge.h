@@ -5,8 +5,7 @@
  * in a process of its own, and goes on with its wait. Only waits are nudged that the kernel takes
  * up again where they were (agent/inject_thread.h).
  */
-#ifndef CUSCOPE_AGENT_NUDGE_H
-#define CUSCOPE_AGENT_NUDGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ struct nudged { /* a process, unless another one has its number by now */
 /* First threads of these processes; waits until that is done, a second at most. Sets `done` and
  * returns how many were nudged: not who is under another tracer, also a moment only. */
 size_t nudge_processes(struct nudged *processes, size_t n);
-
-#endif

@@ -4,8 +4,7 @@
  * mean: it reads both clocks now and then, and between two readings time is the line through both.
  * So what is in order by ticks is so by ns, however the kernel corrects its clock meanwhile.
  */
-#ifndef CUSCOPE_AGENT_TICK_CLOCK_H
-#define CUSCOPE_AGENT_TICK_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ static inline bool tick_clock_ns(struct tick_clock *clock, uint64_t ticks, uint6
 
 /* For tests: how far a time may be off: the widest of the readings that are kept. */
 uint64_t tick_clock_error_ns(const struct tick_clock *clock);
-
-#endif

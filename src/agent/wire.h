@@ -19,8 +19,7 @@
  * The agent is compiled with this header alone, and with bpf/wire.h for what is recorded of calls
  * inside the process.
  */
-#ifndef CUSCOPE_AGENT_WIRE_H
-#define CUSCOPE_AGENT_WIRE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -540,5 +539,3 @@ struct agent_probe_name {
 _Static_assert(sizeof(struct agent_head) == 8, "layout");
 _Static_assert(sizeof(struct agent_probed) == 40, "layout");
 _Static_assert(sizeof(struct agent_kernel) == 32, "layout");
-
-#endif

@@ -8,8 +8,7 @@
  * there are too many; what begins before those that were let go counts from their end on, and how
  * much that leaves out at most is known.
  */
-#ifndef CUSCOPE_ANALYSIS_BUSY_H
-#define CUSCOPE_ANALYSIS_BUSY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ uint64_t busy_ns(const struct busy *busy);
 
 /* Of intervals that lie before pieces that were let go, busy_ns() lacks this at most. */
 uint64_t busy_short_ns(const struct busy *busy);
-
-#endif

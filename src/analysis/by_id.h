@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays indexed by the dense ids of processes, functions and kernels: no hashing for an event. */
-#ifndef CUSCOPE_ANALYSIS_BY_ID_H
-#define CUSCOPE_ANALYSIS_BY_ID_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ static inline void *by_id_room(void *array, size_t *n, size_t bytes, uint32_t id
 	*n = want;
 	return array;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The stages of work with a GPU that a timeline tells apart: coarser than classes of functions. */
-#ifndef CUSCOPE_ANALYSIS_CATEGORY_H
-#define CUSCOPE_ANALYSIS_CATEGORY_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -23,5 +22,3 @@ enum category category_of_activity(const struct activity *activity);
 
 const char *category_name(enum category category); /* "memory_mgmt" */
 char category_letter(enum category category);      /* a capital */
-
-#endif

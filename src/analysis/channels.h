@@ -7,8 +7,7 @@
  * All numbers are what the process's memory had when a call returned, so a process can lie about
  * its own, and only about these.
  */
-#ifndef CUSCOPE_ANALYSIS_CHANNELS_H
-#define CUSCOPE_ANALYSIS_CHANNELS_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -50,5 +49,3 @@ struct channels_left_out {
 /* As they were made. */
 const struct channel_row *channels_rows(const struct channels *channels, size_t *n,
                                         struct channels_left_out *left_out);
-
-#endif

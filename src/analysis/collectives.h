@@ -12,8 +12,7 @@
  * of one person (probe/person.h) are together: what others say of the same id is a communicator of
  * theirs, and each person has a share of what is kept.
  */
-#ifndef CUSCOPE_ANALYSIS_COLLECTIVES_H
-#define CUSCOPE_ANALYSIS_COLLECTIVES_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -212,5 +211,3 @@ bool collectives_know(const struct collectives *collectives, const struct proces
 /* When a rank came to a collective. */
 uint64_t collective_arrival_ns(const struct collective *collective,
                                const struct collective_call *call);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What matches are made of. Private to collectives.c, collectives_match.c and _settle.c. */
-#ifndef CUSCOPE_ANALYSIS_COLLECTIVES_INSIDE_H
-#define CUSCOPE_ANALYSIS_COLLECTIVES_INSIDE_H
+#pragma once
 
 #include "analysis/collectives.h"
 #include "base/map.h"
@@ -94,5 +93,3 @@ int calls_in_order(const void *x, const void *y);
 /* Whether calls of one collective say the same; what there is to say of it then. */
 bool calls_agree(const struct collective_call *calls, uint32_t n);
 void collective_fill(struct collective *one, const struct collective_call *calls);
-
-#endif

@@ -5,8 +5,7 @@
  * for a call, and those of ten million calls are 6 MB. Numbers that lie far apart, as in a damaged
  * file, take more; there is a bound, and what is beyond it is not in the set.
  */
-#ifndef CUSCOPE_ANALYSIS_CORRELATIONS_H
-#define CUSCOPE_ANALYSIS_CORRELATIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ bool correlations_mark(struct correlations *set, uint32_t process, uint64_t corr
 
 /* All marks of one; 0: none. */
 unsigned correlations_marks(struct correlations *set, uint32_t process, uint64_t correlation);
-
-#endif

@@ -3,8 +3,7 @@
  * Which calls failed, how, how often and when. A poll that came too early is no error, nor is the
  * inner half of a call that failed for the same reason.
  */
-#ifndef CUSCOPE_ANALYSIS_ERRORS_H
-#define CUSCOPE_ANALYSIS_ERRORS_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -49,5 +48,3 @@ struct consumer *errors_new(void);
 
 /* Most frequent first. Owned by `errors`, until the next event. */
 const struct error_row *errors_rows(struct consumer *errors, size_t *n);
-
-#endif

@@ -7,8 +7,7 @@
  * All is as far as it is known: there is a bound, and a handle that stands for streams of several
  * contexts (0, the default stream) has no number then.
  */
-#ifndef CUSCOPE_ANALYSIS_EVENT_WAITS_H
-#define CUSCOPE_ANALYSIS_EVENT_WAITS_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -35,5 +34,3 @@ struct event_wait {
 /* What the call waits for. False where that is not known. */
 bool event_waits_find(const struct event_waits *waits, const struct process *process,
                       uint64_t correlation, struct event_wait *found);
-
-#endif

@@ -3,8 +3,7 @@
  * Dense ids of GPUs as processes number them, for arrays with something of each. Memory is bounded,
  * whatever a trace says: GPU_IDS_MAX get an id, and what runs on the others is left out.
  */
-#ifndef CUSCOPE_ANALYSIS_GPU_IDS_H
-#define CUSCOPE_ANALYSIS_GPU_IDS_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -24,5 +23,3 @@ uint32_t gpu_ids_count(const struct gpu_ids *ids);
 
 /* Whether a kernel's name, demangled or not, is one of NCCL's, of any version. */
 bool kernel_name_is_communication(const char *name);
-
-#endif

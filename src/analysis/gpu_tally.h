@@ -3,8 +3,7 @@
  * What the summary says of GPUs: how busy each was, kernels by time, how long work waited and how
  * fast copies were. It also says how much of the communication ran beside computing.
  */
-#ifndef CUSCOPE_ANALYSIS_GPU_TALLY_H
-#define CUSCOPE_ANALYSIS_GPU_TALLY_H
+#pragma once
 
 #include "analysis/busy.h"
 #include "analysis/gpu_ids.h"
@@ -78,5 +77,3 @@ uint64_t gpu_tally_measured_ns(struct gpu_tally *tally);
 
 /* 10^9 bytes a second; 0 where no time was spent. */
 double gpu_copies_rate(const struct gpu_copies *copies);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Memory is bounded: some minutes of stretches, and kernels that wait for theirs.
  */
-#ifndef CUSCOPE_ANALYSIS_KERNEL_METRICS_H
-#define CUSCOPE_ANALYSIS_KERNEL_METRICS_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -31,5 +30,3 @@ const struct kernel_metrics_row *kernel_metrics_rows(struct kernel_metrics *metr
 uint64_t kernel_metrics_together(const struct kernel_metrics *metrics);  /* with others */
 uint64_t kernel_metrics_unsampled(const struct kernel_metrics *metrics); /* not all of it */
 bool kernel_metrics_of_several(const struct kernel_metrics *metrics);    /* GPUs: no rows */
-
-#endif

@@ -12,8 +12,7 @@
  *
  * Calls of ranks elsewhere are not seen: each is judged among those that are.
  */
-#ifndef CUSCOPE_ANALYSIS_LATENESS_H
-#define CUSCOPE_ANALYSIS_LATENESS_H
+#pragma once
 
 #include "analysis/collectives.h"
 
@@ -51,5 +50,3 @@ struct lateness_unmatched {
 };
 
 struct lateness_unmatched lateness_unmatched(const struct lateness *lateness);
-
-#endif

@@ -8,8 +8,7 @@
  * where that fits better. The error is what 95 % of the ends do not exceed. Of several users each
  * has one voice, however many collectives he has.
  */
-#ifndef CUSCOPE_ANALYSIS_MACHINES_H
-#define CUSCOPE_ANALYSIS_MACHINES_H
+#pragma once
 
 #include "trace/together.h"
 
@@ -50,5 +49,3 @@ const struct together_clock *machines_clock(const struct machines *machines, siz
 /* Why a file is not together with another one, where its clock's `of` is another: half a sentence.
  */
 const char *machines_why(const struct machines *machines, size_t file);
-
-#endif

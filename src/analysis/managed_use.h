@@ -4,8 +4,7 @@
  * and migrations of each kind there were, and which allocations they hit. Sums are counted, which
  * have each event once; single ones are a sample of the same and are left out.
  */
-#ifndef CUSCOPE_ANALYSIS_MANAGED_USE_H
-#define CUSCOPE_ANALYSIS_MANAGED_USE_H
+#pragma once
 
 #include "cuda/driver_words.h"
 #include "trace/event.h"
@@ -49,5 +48,3 @@ uint64_t managed_use_dropped(const struct consumer *use);
 
 /* The class that half of the events are below, as its upper bound; 0: none. */
 uint64_t managed_median(const struct managed_row *row);
-
-#endif

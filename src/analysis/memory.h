@@ -11,8 +11,7 @@
  * and is freed by the call that gives the last of these back. What another process made and this
  * one imports is that one's.
  */
-#ifndef CUSCOPE_ANALYSIS_MEMORY_H
-#define CUSCOPE_ANALYSIS_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -123,5 +122,3 @@ void memory_forget_peaks(struct memory *memory);
 
 /* Calls that freed an address whose allocation was not seen: mostly made before the trace. */
 uint64_t memory_unknown_frees(const struct memory *memory);
-
-#endif

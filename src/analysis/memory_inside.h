@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What live allocations are kept in: for the files that follow them, and nobody else. */
-#ifndef CUSCOPE_ANALYSIS_MEMORY_INSIDE_H
-#define CUSCOPE_ANALYSIS_MEMORY_INSIDE_H
+#pragma once
 
 #include "analysis/memory.h"
 #include "base/hash.h"
@@ -98,5 +97,3 @@ void memory_free_graphs(struct memory *memory, struct process_memory *process);
 /* The calls of virtual memory management that neither make a handle nor give one back; what is
  * freed by it. */
 uint64_t memory_follow_vmm(struct memory *memory, const struct event *event);
-
-#endif

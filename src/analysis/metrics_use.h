@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Metrics of GPUs over a trace: means by time, percentiles, and how long they were high. */
-#ifndef CUSCOPE_ANALYSIS_METRICS_USE_H
-#define CUSCOPE_ANALYSIS_METRICS_USE_H
+#pragma once
 
 #include "analysis/spread.h"
 #include "trace/event.h"
@@ -42,5 +41,3 @@ const struct metrics_gpu *metrics_use_gpus(const struct metrics_use *use, size_t
 /* Means by time, in the metric's unit; of shares percent. NAN: not told. */
 double metric_mean(const struct metrics_gpu *gpu, enum gpu_metric metric);
 double metric_busy_mean(const struct metrics_gpu *gpu, enum gpu_metric metric);
-
-#endif

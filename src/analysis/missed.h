@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a run did not see, for people and for programs. */
-#ifndef CUSCOPE_ANALYSIS_MISSED_H
-#define CUSCOPE_ANALYSIS_MISSED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,5 +82,3 @@ void missed_json_and_stacks(struct json *json, const struct run_info *run,
 
 /* Appends what was missed, a line each and indented; "nothing was lost" where that is so. */
 void missed_text(struct buf *out, const struct run_info *run);
-
-#endif

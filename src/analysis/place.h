@@ -3,8 +3,7 @@
  * The place of a stack: the one frame that a user would name as the code that did it, and what
  * reports call it. All reports that name places ask here, so they agree.
  */
-#ifndef CUSCOPE_ANALYSIS_PLACE_H
-#define CUSCOPE_ANALYSIS_PLACE_H
+#pragma once
 
 #include "base/buf.h"
 #include "trace/stack.h"
@@ -63,5 +62,3 @@ uint32_t stack_places_number(struct stack_places *places, const struct stack *st
 /* Lives as long as `places`. */
 const char *stack_places_label(const struct stack_places *places, uint32_t number);
 size_t stack_places_count(const struct stack_places *places);
-
-#endif

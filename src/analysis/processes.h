@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What each process did. Those that made no CUDA call and used no GPU have no row. */
-#ifndef CUSCOPE_ANALYSIS_PROCESSES_H
-#define CUSCOPE_ANALYSIS_PROCESSES_H
+#pragma once
 
 #include "analysis/memory.h"
 #include "trace/event.h"
@@ -23,5 +22,3 @@ struct consumer *processes_new(void);
 
 /* In the order in which they began. Owned by `processes`, until the next event. */
 const struct process_row *processes_rows(struct consumer *processes, size_t *n);
-
-#endif

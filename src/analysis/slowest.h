@@ -3,8 +3,7 @@
  * The longest calls, with what they were called with. Calls made inside others are left out, since
  * their time is the outer call's.
  */
-#ifndef CUSCOPE_ANALYSIS_SLOWEST_H
-#define CUSCOPE_ANALYSIS_SLOWEST_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -21,5 +20,3 @@ uint64_t slowest_unfinished(const struct consumer *slowest);
 
 /* Longest first; of equal ones, the earliest. Owned by `slowest`, until the next call of this. */
 const struct slow_call *slowest_rows(struct consumer *slowest, size_t *n);
-
-#endif

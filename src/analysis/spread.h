@@ -4,8 +4,7 @@
  * percentiles, exact for up to SPREAD_EXACT values and from a sketch beyond that. A zeroed struct
  * is an empty one.
  */
-#ifndef CUSCOPE_ANALYSIS_SPREAD_H
-#define CUSCOPE_ANALYSIS_SPREAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ uint64_t spread_percentile(struct spread *spread, double share);
 
 /* Whether median and percentiles are exact; else they are within SKETCH_ERROR. */
 bool spread_is_exact(const struct spread *spread);
-
-#endif

@@ -3,8 +3,7 @@
  * How many stacks of a trace are whole, and why the others are not: a stack counts as often as a
  * sample or call has it.
  */
-#ifndef CUSCOPE_ANALYSIS_STACK_COUNTS_H
-#define CUSCOPE_ANALYSIS_STACK_COUNTS_H
+#pragma once
 
 #include "base/json.h"
 #include "trace/event.h"
@@ -40,5 +39,3 @@ void stack_counts_text(const struct stack_counts *counts, struct buf *out);
  * words of stack_end_text(), to an open object.
  */
 void stack_counts_json(const struct stack_counts *counts, struct json *json);
-
-#endif

@@ -3,8 +3,7 @@
  * Why kernels waited, added up: by kernel and reason, and by instruction. Kernels of one name are
  * one, whoever ran them.
  */
-#ifndef CUSCOPE_ANALYSIS_STALLS_USE_H
-#define CUSCOPE_ANALYSIS_STALLS_USE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -57,5 +56,3 @@ bool stalls_use_longest(const struct stalls_use *use, const char *kernel,
 
 /* "waits for memory"; of one that is not known "waits". */
 const char *stall_reason_words(const char *reason);
-
-#endif

@@ -4,8 +4,7 @@
  * stream's. Where GPU times were recorded, an activity counts for the stream of the call that asked
  * for it. One whose call was not seen has a row by the number that CUPTI gave.
  */
-#ifndef CUSCOPE_ANALYSIS_STREAMS_H
-#define CUSCOPE_ANALYSIS_STREAMS_H
+#pragma once
 
 #include "analysis/memory.h"
 #include "base/buf.h"
@@ -43,5 +42,3 @@ void stream_name(const struct stream_row *row, struct buf *out);
 
 /* The stream that a call is on, 0 also where it names none; per-thread variants say so. */
 uint64_t call_stream(const struct call *call);
-
-#endif

@@ -4,8 +4,7 @@
  * end does not make these grow without end: THREAD_IDS_MAX get an id of their own, the rest share
  * THREAD_ID_OTHERS.
  */
-#ifndef CUSCOPE_ANALYSIS_THREAD_IDS_H
-#define CUSCOPE_ANALYSIS_THREAD_IDS_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -25,5 +24,3 @@ uint32_t thread_ids_find(struct thread_ids *ids, const struct event *event);
 
 /* The tid was given to another thread: the next thread_ids_of() gives it a new id. */
 void thread_ids_renew(struct thread_ids *ids, const struct event *event);
-
-#endif

@@ -4,8 +4,7 @@
  * known before. When a time does not fit, the bins become twice as long, to the left or to the
  * right. So memory depends on their number, and never on the length of what they show.
  */
-#ifndef CUSCOPE_ANALYSIS_TIME_BINS_H
-#define CUSCOPE_ANALYSIS_TIME_BINS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ void time_bins_add(struct time_bins *bins, size_t row, enum category category, u
  */
 void time_bins_read(const struct time_bins *bins, size_t row, uint64_t from_ns, uint64_t to_ns,
                     size_t columns, double *out);
-
-#endif

@@ -15,8 +15,7 @@
  * after it each asks what the event has joined. Who has none to share gets one of its own from
  * work_share(NULL) and feeds it by work_event(), which does nothing to one that is fed already.
  */
-#ifndef CUSCOPE_ANALYSIS_WORK_H
-#define CUSCOPE_ANALYSIS_WORK_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -115,5 +114,3 @@ bool work_is_launched(const struct work_done *done, const struct work_call *call
  * by what their names say.
  */
 bool call_asks_for_work(const struct call *call);
-
-#endif

@@ -8,8 +8,7 @@
  * work is expected. They are compared before the hash is asked, and what is behind them is fetched
  * meanwhile.
  */
-#ifndef CUSCOPE_ANALYSIS_WORK_TABLE_H
-#define CUSCOPE_ANALYSIS_WORK_TABLE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -111,5 +110,3 @@ work_table_find(const struct work_table *table, const struct process *process, u
 	}
 	return place ? place : work_table_find_hashed(table, process, correlation);
 }
-
-#endif

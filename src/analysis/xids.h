@@ -3,8 +3,7 @@
  * Xids that were recorded (--kernel), each with the calls of its process that failed with it: from
  * a second before the driver told of it, with an error that a context does not get over.
  */
-#ifndef CUSCOPE_ANALYSIS_XIDS_H
-#define CUSCOPE_ANALYSIS_XIDS_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -28,5 +27,3 @@ void xids_free(struct xids *xids);
 void xids_event(struct xids *xids, const struct event *event);
 
 const struct xid_row *xids_rows(const struct xids *xids, size_t *n, uint64_t *more);
-
-#endif

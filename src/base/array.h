@@ -8,8 +8,7 @@
  *
  *   ARRAY_BEFORE(list->n, i, list->all[i].begin_ns < time_ns)
  */
-#ifndef CUSCOPE_BASE_ARRAY_H
-#define CUSCOPE_BASE_ARRAY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -31,5 +30,3 @@
 		}                                                                                  \
 		array_low;                                                                         \
 	})
-
-#endif

@@ -6,8 +6,7 @@
  * function is called with the variable's address. Of several variables the last one goes first. Not
  * for what outlives the block.
  */
-#ifndef CUSCOPE_BASE_AT_END_H
-#define CUSCOPE_BASE_AT_END_H
+#pragma once
 
 #include <pthread.h>
 #include <stdio.h>
@@ -55,5 +54,3 @@ static inline void at_end_unlock(pthread_mutex_t **mutex)
 #define LOCKED(mutex)                                                                              \
 	AT_END(at_end_unlock)                                                                      \
 	__attribute__((unused)) pthread_mutex_t *locked_here = at_end_lock(mutex)
-
-#endif

@@ -14,8 +14,7 @@
  *
  * Not for several threads at a time. NULL is a budget without limits.
  */
-#ifndef CUSCOPE_BASE_BUDGET_H
-#define CUSCOPE_BASE_BUDGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ enum budget_limit { BUDGET_LIMIT_OWN, BUDGET_LIMIT_PERSON, BUDGET_LIMIT_ALL };
 bool budget_news(struct budget *budget, uint32_t *owner, enum budget_limit *limit);
 
 uint64_t budget_unnamed(const struct budget *budget); /* owners that were refused after those */
-
-#endif

@@ -3,8 +3,7 @@
  * A growing byte buffer with printf. Out of memory ends the program: a tracer that lost part of a
  * line silently would be worse. A zeroed `struct buf` is an empty buffer.
  */
-#ifndef CUSCOPE_BASE_BUF_H
-#define CUSCOPE_BASE_BUF_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ void buf_duration(struct buf *buf, unsigned long long ns);
 typedef void buf_piece_fn(const char *text, size_t len, void *opaque);
 bool buf_demangle(struct buf *buf, size_t most, const char *mangled,
                   bool (*demangle)(const char *mangled, buf_piece_fn *add, void *opaque));
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Clocks as a number: of nanoseconds, of CLOCK_MONOTONIC where none is named, which nobody sets. */
-#ifndef CUSCOPE_BASE_CLOCK_H
-#define CUSCOPE_BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -28,5 +27,3 @@ static inline struct timespec clock_timespec(uint64_t ns)
 {
 	return (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
 }
-
-#endif

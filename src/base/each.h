@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* EACH(macro, with, a, b, c) is macro(with, a) macro(with, b) macro(with, c); 256 at most. */
-#ifndef CUSCOPE_BASE_EACH_H
-#define CUSCOPE_BASE_EACH_H
+#pragma once
 
 #define EACH(macro, with, ...) EACH_4(EACH_STEP(macro, with, __VA_ARGS__))
 #define EACH_4(...)            EACH_3(EACH_3(EACH_3(EACH_3(__VA_ARGS__))))
@@ -12,5 +11,3 @@
 #define EACH_PARENS            ()
 #define EACH_STEP(macro, with, a, ...)                                                             \
 	macro(with, a) __VA_OPT__(EACH_AGAIN EACH_PARENS(macro, with, __VA_ARGS__))
-
-#endif

@@ -4,8 +4,7 @@
  * failure it leaves one sentence for the user there: what was being done, to what, why it failed
  * and what to try. Nothing below src/cli prints it.
  */
-#ifndef CUSCOPE_BASE_ERR_H
-#define CUSCOPE_BASE_ERR_H
+#pragma once
 
 struct err {
 	int code;       /* a negative errno, 0 while nothing failed */
@@ -21,5 +20,3 @@ int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((form
 
 /* Puts "prefix: " before the sentence already there and returns its code. */
 int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -6,8 +6,7 @@
  * which takes the place of an old one by rename, so that a link, hard or symbolic, that somebody
  * put there leads nowhere.
  */
-#ifndef CUSCOPE_BASE_FILE_H
-#define CUSCOPE_BASE_FILE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -80,5 +79,3 @@ void file_hand_over(int fd, mode_t mode);
 /* The first line of a small file of /proc or /sys, as far as it fits, without its newline. False,
  * with "": it cannot be read, or is empty. */
 bool file_line(const char *path, char *line, size_t size);
-
-#endif

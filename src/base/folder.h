@@ -3,8 +3,7 @@
  * The folder that a path leads to, as a descriptor: what is done there by name afterwards cannot be
  * led elsewhere by who exchanges a part of the path.
  */
-#ifndef CUSCOPE_BASE_FOLDER_H
-#define CUSCOPE_BASE_FOLDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -23,5 +22,3 @@ bool folder_trusts(uid_t user);
 
 /* Who called sudo, if that is how we were started. */
 bool folder_sudo_user(uid_t *user, gid_t *group);
-
-#endif

@@ -6,8 +6,7 @@
  * anybody's to make anew. Folders are opened one in the other, so what was looked at is what is
  * used.
  */
-#ifndef CUSCOPE_BASE_GUARDED_H
-#define CUSCOPE_BASE_GUARDED_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -27,5 +26,3 @@ int guarded_open(const char *path, bool all_enter);
  * it is not there. As guarded_open; `parent` stays open.
  */
 int guarded_make(int parent, const char *name, bool all_enter);
-
-#endif

@@ -6,8 +6,7 @@
  * known, as uthash's own are, thousands of keys with one value are made in seconds, and each
  * look-up goes through all of them. So this one has a secret, which is new in each run.
  */
-#ifndef CUSCOPE_BASE_HASH_H
-#define CUSCOPE_BASE_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ static inline uint32_t hash_bytes(const void *data, size_t bytes)
 #define uthash_noexpand_fyi(table) ((table)->noexpand = 0)
 
 #include <uthash.h>
-
-#endif

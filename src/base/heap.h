@@ -15,8 +15,7 @@
  *
  * A macro, since what is compared lies on the way of every call: the comparison is to be inlined.
  */
-#ifndef CUSCOPE_BASE_HEAP_H
-#define CUSCOPE_BASE_HEAP_H
+#pragma once
 
 #include <stddef.h>
 
@@ -64,5 +63,3 @@
 		name##_down(heap, n - 1, 0, heap[n - 1]);                                          \
 		return first;                                                                      \
 	}
-
-#endif

@@ -3,8 +3,7 @@
  * Writing JSON: keys in order, commas where they belong. A key is NULL for the elements of an
  * array and for the outermost value.
  */
-#ifndef CUSCOPE_BASE_JSON_H
-#define CUSCOPE_BASE_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ void json_s64(struct json *json, const char *key, int64_t value);
 void json_fixed(struct json *json, const char *key, uint64_t value, unsigned decimals);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Work that nobody waits for. */
-#ifndef CUSCOPE_BASE_LATER_H
-#define CUSCOPE_BASE_LATER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ void close_at_leisure(const int *fds, size_t count);
  */
 bool end_is_near(void);
 void end_set_near(bool near);
-
-#endif

@@ -4,8 +4,7 @@
  * large pieces; whatever goes wrong, a full disk included, what is in a file afterwards ends with a
  * whole line or packet.
  */
-#ifndef CUSCOPE_BASE_LINES_H
-#define CUSCOPE_BASE_LINES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ int lines_say_full(const struct lines *lines, struct err *err);
 
 /* The last flush. Without it a compressed file is cut short: readable as far as it goes. */
 int lines_end(struct lines *lines, struct err *err);
-
-#endif

@@ -20,8 +20,7 @@
  * targets can fill has a bound: its owner asks HASH_COUNT before MAP_ADD and MAP_MAKE, and counts
  * what is left out. HASH_ITER walks in the order in which entries came.
  */
-#ifndef CUSCOPE_BASE_MAP_H
-#define CUSCOPE_BASE_MAP_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,5 +75,3 @@
 			entry_free(map_entry);                                                     \
 		}                                                                                  \
 	} while (0)
-
-#endif

@@ -11,8 +11,7 @@
  *     new_tree_keep(tree, &err);
  *     new_tree_close(tree);
  */
-#ifndef CUSCOPE_BASE_NEW_FOLDER_H
-#define CUSCOPE_BASE_NEW_FOLDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -49,5 +48,3 @@ void new_tree_drop(struct new_tree *tree);
 
 /* Drops what was not kept. */
 void new_tree_close(struct new_tree *tree);
-
-#endif

@@ -4,8 +4,7 @@
  * that does not begins anew. What a damaged or a hostile file says can be any number, such as a
  * rate of 2^64 bytes in one nanosecond.
  */
-#ifndef CUSCOPE_BASE_NUMBER_H
-#define CUSCOPE_BASE_NUMBER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ static inline void number_add(uint64_t *sum, uint64_t value)
 	if (__builtin_add_overflow(*sum, value, sum))
 		*sum = UINT64_MAX;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * UP and DOWN take a member, numbers or pointers; UP_OF and DOWN_OF a function of the row; OR_ELSE
  * another order. ORDER_POINTERS_BY is of an array of pointers to rows.
  */
-#ifndef CUSCOPE_BASE_ORDER_H
-#define CUSCOPE_BASE_ORDER_H
+#pragma once
 
 #include <string.h>
 
@@ -37,5 +36,3 @@
 #define ORDER_BY(function, row, ...) ORDER_MAKE(function, row, x, y, __VA_ARGS__)
 #define ORDER_POINTERS_BY(function, row, ...)                                                      \
 	ORDER_MAKE(function, row, *(const row *const *)x, *(const row *const *)y, __VA_ARGS__)
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of the process that asks. */
-#ifndef CUSCOPE_BASE_OWN_MEMORY_H
-#define CUSCOPE_BASE_OWN_MEMORY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@ uint64_t own_resident_bytes(void);
 
 /* Address space, resident or not. 0: unknown. */
 uint64_t own_mapped_bytes(void);
-
-#endif

@@ -15,8 +15,7 @@
  *           next = owned_next(owned);
  *           row = OWNED_ENTRY(owned, struct row);
  */
-#ifndef CUSCOPE_BASE_OWNED_H
-#define CUSCOPE_BASE_OWNED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ void owned_remove(struct owner **owners, struct owned *owned); /* it may be of n
 /* NULL: there is no more. */
 struct owned *owned_first(const struct owner *owners, uint32_t pid);
 struct owned *owned_next(const struct owned *owned);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Values that users type: durations, sizes, shares, lists. */
-#ifndef CUSCOPE_BASE_PARSE_H
-#define CUSCOPE_BASE_PARSE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ bool parse_pids(const char *text, int **pids, size_t *count);
  * NULL when none is near: more than a third of its letters would change.
  */
 const char *suggest(const char *typed, const char *const *names, size_t count);
-
-#endif

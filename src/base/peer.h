@@ -3,8 +3,7 @@
  * Whose socket is at the other end of a TCP connection within this network namespace: SO_PEERCRED
  * is not for TCP, but the kernel tells by sock_diag(7).
  */
-#ifndef CUSCOPE_BASE_PEER_H
-#define CUSCOPE_BASE_PEER_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,5 +20,3 @@ int peer_user(int diag, int fd, uid_t *user);
 
 /* The same of who would get a connection to this port of 127.0.0.1, before there is one. */
 int peer_listener(int diag, uint16_t port, uid_t *user);
-
-#endif

@@ -5,8 +5,7 @@
  * file of FUSE that it closes, and who looks then can do nothing but be killed. So whoever has
  * processes for that is asked here, and has a limit (probe/helper.h).
  */
-#ifndef CUSCOPE_BASE_PROCESS_H
-#define CUSCOPE_BASE_PROCESS_H
+#pragma once
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -113,5 +112,3 @@ pid_t process_own_number(pid_t pid, pid_t tid);
 DIR *process_list(pid_t pid);
 pid_t process_next(DIR *list); /* 0: that was all */
 void process_list_end(DIR **list);
-
-#endif

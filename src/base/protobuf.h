@@ -4,8 +4,7 @@
  * and ended. One byte is reserved for its length; what is longer than 127 bytes is moved up once.
  * So lengths are always as short as they can be.
  */
-#ifndef CUSCOPE_BASE_PROTOBUF_H
-#define CUSCOPE_BASE_PROTOBUF_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ void pb_string(struct buf *out, uint32_t field, const char *text); /* has to be 
 /* Returns what pb_end() has to be given; inner messages end before outer ones. */
 size_t pb_begin(struct buf *out, uint32_t field);
 void pb_end(struct buf *out, size_t begin);
-
-#endif

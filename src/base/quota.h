@@ -9,8 +9,7 @@
  *
  * Not for several threads at a time.
  */
-#ifndef CUSCOPE_BASE_QUOTA_H
-#define CUSCOPE_BASE_QUOTA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ struct quota quota_of_places(size_t places);
 
 /* All that was taken is given back. */
 void quota_free(struct quota *quota);
-
-#endif

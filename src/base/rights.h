@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Giving up rights, in processes that run code or read files of strangers. Never to be had back. */
-#ifndef CUSCOPE_BASE_RIGHTS_H
-#define CUSCOPE_BASE_RIGHTS_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -30,5 +29,3 @@ int rights_close(void);
  * answer, to have memory, and the time.
  */
 int rights_give_up(uint64_t bytes);
-
-#endif

@@ -3,8 +3,7 @@
  * Reading small files that decide what a program does, or that are secret. Who may write such
  * a file, or exchange it, commands a program that runs as root.
  */
-#ifndef CUSCOPE_BASE_SECURE_FILE_H
-#define CUSCOPE_BASE_SECURE_FILE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -32,5 +31,3 @@ int secure_file_read(const char *path, enum secure_file kind, struct buf *out, s
  * /var/tmp, since /tmp is often memory. A negative errno and a sentence on failure.
  */
 int temporary_open(struct err *err);
-
-#endif

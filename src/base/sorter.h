@@ -8,8 +8,7 @@
  *     ...
  *     sorter_each(sorter, write_row, table, &err);
  */
-#ifndef CUSCOPE_BASE_SORTER_H
-#define CUSCOPE_BASE_SORTER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ int sorter_add(struct sorter *sorter, uint64_t key, const void *record, size_t b
 /* Passes each on, once and for all. Ends with what `each` returns where that is not 0. */
 int sorter_each(struct sorter *sorter, int (*each)(void *data, const void *record, size_t bytes),
                 void *data, struct err *err);
-
-#endif

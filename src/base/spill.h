@@ -8,8 +8,7 @@
  *
  * They hold what is used by and large from the begin to the end, not what is jumped about in.
  */
-#ifndef CUSCOPE_BASE_SPILL_H
-#define CUSCOPE_BASE_SPILL_H
+#pragma once
 
 #include <stddef.h>
 
@@ -45,5 +44,3 @@ static inline size_t spill_next(struct spill *spill, size_t row)
 }
 
 void spill_drop(struct spill *spill, void *array); /* NULL: nothing */
-
-#endif

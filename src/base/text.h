@@ -4,8 +4,7 @@
  * They may hold terminal escapes, broken UTF-8 or a thousand characters. None of these may reach a
  * screen.
  */
-#ifndef CUSCOPE_BASE_TEXT_H
-#define CUSCOPE_BASE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ void text_pad(struct buf *out, size_t from, size_t columns);
  * what is not UTF-8.
  */
 void xml_add_text(struct buf *out, const char *text);
-
-#endif

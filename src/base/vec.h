@@ -8,8 +8,7 @@
  * What an array has room for follows from how many elements it has, so nobody keeps it: eight, or
  * twice the last power of two. So an array is filled from the beginning, by this function alone.
  */
-#ifndef CUSCOPE_BASE_VEC_H
-#define CUSCOPE_BASE_VEC_H
+#pragma once
 
 #include <stddef.h>
 
@@ -24,5 +23,3 @@ static inline void *vec_room(void *array, size_t n, size_t bytes)
 		return array;
 	return xrealloc(array, (n ? 2 * n : VEC_LEAST) * bytes);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * gcc makes "rep stos" and "rep movs" of these where it knows the size, or that it is a multiple of
  * 8. Their beginning alone takes some 30 ns, longer than the C library needs for all.
  */
-#ifndef CUSCOPE_BASE_WORDS_H
-#define CUSCOPE_BASE_WORDS_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -25,5 +24,3 @@ static inline void words_copy(void *to, const void *from, size_t bytes)
 {
 	memcpy(to, from, words_hide(bytes));
 }
-
-#endif

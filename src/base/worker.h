@@ -9,8 +9,7 @@
  *   worker_start   another program, or cuscope's own file under another name
  *   worker_run     a program of the system's, without rights, of which only the end is of interest
  */
-#ifndef CUSCOPE_BASE_WORKER_H
-#define CUSCOPE_BASE_WORKER_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -95,5 +94,3 @@ bool worker_ended(struct worker *worker, unsigned ms, siginfo_t *info);
 /* Closes its socket, kills it, and waits. False: it is stuck in the kernel, and pidfd stays open.
  */
 bool worker_kill(struct worker *worker, unsigned ms, siginfo_t *info);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Allocation that ends the program when memory is out: no caller here could go on usefully. */
-#ifndef CUSCOPE_BASE_XALLOC_H
-#define CUSCOPE_BASE_XALLOC_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@ void *xrealloc(void *old, size_t bytes);
 char *xstrdup(const char *text);
 char *xstrndup(const char *text, size_t len);
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-#endif

@@ -9,8 +9,7 @@
  * the others. Where a thread was blocked briefly several times in a row is walked the less likely,
  * once credit is short.
  */
-#ifndef CUSCOPE_BPF_BLOCKED_H
-#define CUSCOPE_BPF_BLOCKED_H
+#pragma once
 
 #include "bpf/host_waits.h"
 #include "bpf/walk.h"
@@ -448,5 +447,3 @@ static __always_inline void switched(void *ctx, int preempted, struct task_struc
 		runner_leaves(from, now);
 	blocked_ended(to, now);
 }
-
-#endif

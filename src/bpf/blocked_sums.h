@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* Records of blocked time, and what is added up of a thread until it is told. */
-#ifndef CUSCOPE_BPF_BLOCKED_SUMS_H
-#define CUSCOPE_BPF_BLOCKED_SUMS_H
+#pragma once
 
 #include "bpf/maps.h"
 #include "bpf/wire_stacks.h"
@@ -39,5 +38,3 @@ static __attribute__((noinline)) int blocked_tell_sums(struct wire_blocking *blo
 	blocking->told_ns = now;
 	return 0;
 }
-
-#endif

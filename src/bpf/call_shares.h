@@ -5,8 +5,7 @@
  * storage by task that tracing programs can use, so this is a map by process. A share that was
  * pushed out begins anew.
  */
-#ifndef CUSCOPE_BPF_CALL_SHARES_H
-#define CUSCOPE_BPF_CALL_SHARES_H
+#pragma once
 
 #include "bpf/maps.h"
 
@@ -73,5 +72,3 @@ static __always_inline int is_ending(void)
 
 	return BPF_CORE_READ(task, flags) & PF_EXITING;
 }
-
-#endif

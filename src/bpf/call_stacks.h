@@ -3,8 +3,7 @@
  * Stacks of calls, walked as they begin: a wait has nothing else to do then. A walk costs ten times
  * what tracing the call does, so not each may be walked.
  */
-#ifndef CUSCOPE_BPF_CALL_STACKS_H
-#define CUSCOPE_BPF_CALL_STACKS_H
+#pragma once
 
 #ifdef STACKS
 #include "bpf/walk.h"
@@ -212,7 +211,5 @@ static __always_inline __u64 hook_walk(struct pt_regs *ctx, struct wire_thread *
 {
 	return 0;
 }
-
-#endif
 
 #endif

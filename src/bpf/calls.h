@@ -7,8 +7,7 @@
  * exceptions skip returns. The frames that they leave on the stack of calls lie below the current
  * stack pointer, and are sent as unfinished.
  */
-#ifndef CUSCOPE_BPF_CALLS_H
-#define CUSCOPE_BPF_CALLS_H
+#pragma once
 
 #include "bpf/fold_calls.h"
 #include "bpf/names.h"
@@ -492,5 +491,3 @@ static __always_inline int call_returned(struct pt_regs *ctx)
 	call_done(thread, frame);
 	return 0;
 }
-
-#endif

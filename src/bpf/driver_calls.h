@@ -4,8 +4,7 @@
  * the number of its device. Parameters are read at the entry, where they are sure to be resident
  * (the program has just written them), and once more at the exit, where they hold results.
  */
-#ifndef CUSCOPE_BPF_DRIVER_CALLS_H
-#define CUSCOPE_BPF_DRIVER_CALLS_H
+#pragma once
 
 #include "bpf/call_shares.h"
 #include "bpf/files.h"
@@ -415,5 +414,3 @@ static __always_inline void driver_thread_ended(__u64 id)
 	}
 	driver_forget(call, tid);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* Maps of the programs on the driver's functions, and the two ways in which something is told. */
-#ifndef CUSCOPE_BPF_DRIVER_MAPS_H
-#define CUSCOPE_BPF_DRIVER_MAPS_H
+#pragma once
 
 #include "bpf/map.h"
 #include "bpf/wire_driver.h"
@@ -200,5 +199,3 @@ static __always_inline struct wire_driver_event *event_begin(__u8 kind, __u64 id
 	event->cause = event->src = event->dst = DRIVER_NOT_KNOWN;
 	return event;
 }
-
-#endif

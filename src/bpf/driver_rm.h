@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* nvidia.ko: interrupts, waits for the driver's events, and Xids. */
-#ifndef CUSCOPE_BPF_DRIVER_RM_H
-#define CUSCOPE_BPF_DRIVER_RM_H
+#pragma once
 
 #include "bpf/driver_uvm.h"
 
@@ -155,5 +154,3 @@ static __always_inline void xid_traced(struct xid_event *ctx)
 		count(&state.lost[DRIVER_LOST_TEXTS]);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* Managed memory: what nvidia-uvm.ko tells itself of faults and migrations, and whose they are. */
-#ifndef CUSCOPE_BPF_DRIVER_UVM_H
-#define CUSCOPE_BPF_DRIVER_UVM_H
+#pragma once
 
 #include "bpf/driver_maps.h"
 
@@ -385,5 +384,3 @@ static __always_inline void batch_ended(void)
 	sum_add(&key, &amount, s);
 	bpf_map_delete_elem(&faults, &tid);
 }
-
-#endif

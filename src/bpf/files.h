@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* Files that targets map for execution: those that are not known yet are told of, with
  * their path. */
-#ifndef CUSCOPE_BPF_FILES_H
-#define CUSCOPE_BPF_FILES_H
+#pragma once
 
 #include "bpf/targets.h"
 
@@ -236,5 +235,3 @@ static __always_inline void file_mapped(struct sys_enter_mmap *ctx)
 	if (settings.cuda_only) /* this file may be what makes it one to tell of */
 		tell_mapped(id, tgid);
 }
-
-#endif

@@ -6,8 +6,7 @@
  * of their own. So whoever includes this has the maps of fold_maps.h, `settings`, `state` and the
  * helpers for maps.
  */
-#ifndef CUSCOPE_BPF_FOLD_H
-#define CUSCOPE_BPF_FOLD_H
+#pragma once
 
 #include "bpf/wire_fold.h"
 
@@ -238,5 +237,3 @@ static __always_inline __u64 fold_alloc_bytes(const struct folded *f)
 		bytes = bytes * fold_elements(f) * fold_element_bits(f) / 8;
 	return bytes;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Where a call goes that is over: to user space or, where calls are folded, into the sums. Calls
  * inside others are in no sum: cudaMalloc is one allocation, not it and the cuMemAlloc in it.
  */
-#ifndef CUSCOPE_BPF_FOLD_CALLS_H
-#define CUSCOPE_BPF_FOLD_CALLS_H
+#pragma once
 
 #include "bpf/threads.h"
 
@@ -193,5 +192,3 @@ static __always_inline void call_done(struct wire_thread *thread, struct wire_fr
 	}
 	fold(thread, plan, 0);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * streams through events that are recorded on one of its streams and waited for on another. The
  * same rules as in src/capture/captures.c, which serves what is not folded.
  */
-#ifndef CUSCOPE_BPF_FOLD_CAPTURES_H
-#define CUSCOPE_BPF_FOLD_CAPTURES_H
+#pragma once
 
 #include "bpf/fold.h"
 
@@ -134,5 +133,3 @@ static __always_inline void fold_capture(const struct folded *f)
 		break;
 	}
 }
-
-#endif

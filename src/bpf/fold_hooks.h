@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* Sums of what hooks of one's own saw, by process and hook: in place of a record of each hit. */
-#ifndef CUSCOPE_BPF_FOLD_HOOKS_H
-#define CUSCOPE_BPF_FOLD_HOOKS_H
+#pragma once
 
 #include "bpf/threads.h"
 
@@ -68,5 +67,3 @@ static __always_inline void fold_hook(const struct wire_hook_plan *plan, __u32 n
 	FOLD_ADD(row->ns, ns);
 	fold_max(&row->max_ns, ns);
 }
-
-#endif

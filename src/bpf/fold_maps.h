@@ -4,8 +4,7 @@
  * needs their room (src/probe/programs.c) and the others one entry. Preallocated, as those in
  * maps.h.
  */
-#ifndef CUSCOPE_BPF_FOLD_MAPS_H
-#define CUSCOPE_BPF_FOLD_MAPS_H
+#pragma once
 
 #include "bpf/maps.h"
 #include "bpf/wire_fold.h"
@@ -72,5 +71,3 @@ static __always_inline const struct fold_plan *fold_plan_of(__u32 hook)
 	plan = bpf_map_lookup_elem(&fold_plans, &hook);
 	return plan && plan->op != FOLD_SEND ? plan : 0;
 }
-
-#endif

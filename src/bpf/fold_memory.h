@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* Live allocations, and where they were made. The same rules as in src/analysis/memory.c. */
-#ifndef CUSCOPE_BPF_FOLD_MEMORY_H
-#define CUSCOPE_BPF_FOLD_MEMORY_H
+#pragma once
 
 #include "bpf/fold_captures.h"
 
@@ -340,5 +339,3 @@ static __always_inline void memory_context_ended(const struct folded *f)
 	process->context_ns = f->call->head.time_ns;
 	process->live_bytes = 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* Sums of launches and of copies, and which host memory is pinned. */
-#ifndef CUSCOPE_BPF_FOLD_TRANSFERS_H
-#define CUSCOPE_BPF_FOLD_TRANSFERS_H
+#pragma once
 
 #include "bpf/fold_captures.h"
 
@@ -348,5 +347,3 @@ static __always_inline void copied(const struct folded *f)
 	FOLD_ADD(row->ns, ns);
 	fold_max(&row->max_ns, ns);
 }
-
-#endif

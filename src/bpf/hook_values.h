@@ -5,8 +5,7 @@
  * What has loops is a global function, which the verifier goes through once. Such functions take
  * numbers only: the number of a slot, or the key of a frame.
  */
-#ifndef CUSCOPE_BPF_HOOK_VALUES_H
-#define CUSCOPE_BPF_HOOK_VALUES_H
+#pragma once
 
 #include "bpf/fold_maps.h"
 #include "bpf/wire_hooks.h"
@@ -260,5 +259,3 @@ __attribute__((noinline)) int hook_filter_passes(__u32 slot, __u32 n)
 	}
 	return s->frame.truths & 1;
 }
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Global functions are as in hook_values.h.
  */
-#ifndef CUSCOPE_BPF_HOOKS_H
-#define CUSCOPE_BPF_HOOKS_H
+#pragma once
 
 #include "bpf/call_shares.h"
 #include "bpf/call_stacks.h"
@@ -366,5 +365,3 @@ static __always_inline int hook_returned(struct pt_regs *ctx, __u64 cookie, int 
 	hook_forget(key, id >> 32);
 	return 0;
 }
-
-#endif

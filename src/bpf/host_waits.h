@@ -5,8 +5,7 @@
  * so neither a tracepoint of system calls nor a probe is needed: a wait costs the reading of some
  * words, and a call that does not wait nothing.
  */
-#ifndef CUSCOPE_BPF_HOST_WAITS_H
-#define CUSCOPE_BPF_HOST_WAITS_H
+#pragma once
 
 #include "bpf/files.h"
 #include "bpf/stacks.h"
@@ -227,5 +226,3 @@ static __always_inline void rival_tell(struct wire_blocked *record, __u64 now)
 	if (record->rival_pid)
 		__builtin_memcpy(record->rival, of->last[rival].comm, sizeof(record->rival));
 }
-
-#endif

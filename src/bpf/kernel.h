@@ -4,8 +4,7 @@
  * the running kernel's BTF. So only the fields that are used stand here, and no vmlinux.h is
  * needed.
  */
-#ifndef CUSCOPE_BPF_KERNEL_H
-#define CUSCOPE_BPF_KERNEL_H
+#pragma once
 
 #define __ksym_struct __attribute__((preserve_access_index))
 
@@ -192,5 +191,3 @@ struct sys_enter_mmap {
 	__s64 nr;
 	__u64 addr, len, prot, flags, fd, off;
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* A map as libbpf wants it described: of BPF_MAP_TYPE_`kind`, of so many rows at most. */
-#ifndef CUSCOPE_BPF_MAP_H
-#define CUSCOPE_BPF_MAP_H
+#pragma once
 
 #define MAP(kind, rows, of_key, of_value)                                                          \
 	struct {                                                                                   \
@@ -10,5 +9,3 @@
 		__type(key, of_key);                                                               \
 		__type(value, of_value);                                                           \
 	}
-
-#endif

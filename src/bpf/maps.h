@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* Maps and settings of the programs, and the way a record leaves. */
-#ifndef CUSCOPE_BPF_MAPS_H
-#define CUSCOPE_BPF_MAPS_H
+#pragma once
 
 #include "bpf/map.h"
 #include "bpf/wire.h"
@@ -210,5 +209,3 @@ static __always_inline void head_fill(struct wire_head *head, __u8 type, __u64 i
 	head->tid = id;
 	head->time_ns = time_ns;
 }
-
-#endif

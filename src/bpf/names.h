@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* Names of kernels and other strings: read while the process that holds them is still there. */
-#ifndef CUSCOPE_BPF_NAMES_H
-#define CUSCOPE_BPF_NAMES_H
+#pragma once
 
 #include "bpf/threads.h"
 
@@ -119,5 +118,3 @@ static __always_inline void kernel_seen(struct wire_thread *thread, const struct
 	if (kernel_name(call, handle))
 		*slot = handle;
 }
-
-#endif

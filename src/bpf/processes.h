@@ -3,8 +3,7 @@
  * Birth, exec and death of processes. Raw tracepoints, because their arguments are the
  * tasks themselves: the classic sched_process_fork does not tell a thread from a process.
  */
-#ifndef CUSCOPE_BPF_PROCESSES_H
-#define CUSCOPE_BPF_PROCESSES_H
+#pragma once
 
 #include "bpf/files.h"
 #include "bpf/hooks.h"
@@ -112,5 +111,3 @@ static __always_inline void thread_exited(struct task_struct *task)
 		emit_process(WIRE_EXIT, id, 0, 0, known ? WAKE_NOW : WAKE_IF_FULL);
 	bpf_map_delete_elem(&targets, &tgid);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * from the native ones, and put between them by user space: each invocation of the evaluator has
  * something of Python's in its own C frame, whose address is sent as an anchor.
  */
-#ifndef CUSCOPE_BPF_PYTHON_H
-#define CUSCOPE_BPF_PYTHON_H
+#pragma once
 
 #include "bpf/stacks.h"
 
@@ -144,5 +143,3 @@ __attribute__((noinline)) int python_step(__u32 slot)
 	        (python->style == PYTHON_IS_ENTRY && FIELD(walk, __u8, python->frame_entry));
 	return entry ? python_anchor(walk, python, 0) : WALK_ON;
 }
-
-#endif

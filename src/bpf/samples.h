@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* Samples of what threads of targets, and of processes that these wait for, do with the CPU. */
-#ifndef CUSCOPE_BPF_SAMPLES_H
-#define CUSCOPE_BPF_SAMPLES_H
+#pragma once
 
 #include <linux/bpf_perf_event.h>
 
@@ -50,5 +49,3 @@ static __always_inline void sample_taken(struct bpf_perf_event_data *ctx)
 	}
 	sample_send(id, now, stack);
 }
-
-#endif

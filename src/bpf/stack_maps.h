@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* Maps of the programs that walk stacks. Without STACKS the calls' programs do without them. */
-#ifndef CUSCOPE_BPF_STACK_MAPS_H
-#define CUSCOPE_BPF_STACK_MAPS_H
+#pragma once
 
 #include "bpf/maps.h"
 #include "bpf/wire_stacks.h"
@@ -70,5 +69,3 @@ struct walk {
 };
 
 MAP(PERCPU_ARRAY, WALK_SLOTS, __u32, struct walk) walks SEC(".maps");
-
-#endif

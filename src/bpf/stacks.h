@@ -4,8 +4,7 @@
  * from .eh_frame. Each step is a global function, which the verifier goes through once and not once
  * for each frame: so a program can take hundreds of steps without tail calls.
  */
-#ifndef CUSCOPE_BPF_STACKS_H
-#define CUSCOPE_BPF_STACKS_H
+#pragma once
 
 #include "bpf/stack_maps.h"
 #include "bpf/threads.h"
@@ -533,5 +532,3 @@ static __always_inline void walk_kernel_frames(struct walk *walk, void *ctx)
 		walk_push(walk, ENTRY_KERNEL, walk->kernel[i], 0);
 	}
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Processes that are targets by their name (--name): the kernel's name, and the last part of the
  * path of the program's file. Looked at when one of them changes, so that no call is made before.
  */
-#ifndef CUSCOPE_BPF_TARGETS_H
-#define CUSCOPE_BPF_TARGETS_H
+#pragma once
 
 #include "bpf/threads.h"
 
@@ -168,5 +167,3 @@ static __always_inline void process_cloned_into(struct task_struct *parent,
 	if (settings.cgroup && BPF_CORE_READ(parent, cgroups, dfl_cgrp) != to)
 		process_moved(to, child);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* Which threads are traced, and the stack of calls that each of them is in. */
-#ifndef CUSCOPE_BPF_THREADS_H
-#define CUSCOPE_BPF_THREADS_H
+#pragma once
 
 #include "bpf/fold_maps.h"
 #ifdef STACKS
@@ -280,5 +279,3 @@ static __always_inline void thread_end(__u32 tid, __u32 tgid)
 	}
 	bpf_map_delete_elem(&threads, &tid);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* The page of the kernel's in each probed process. */
-#ifndef CUSCOPE_BPF_TRAMPOLINE_H
-#define CUSCOPE_BPF_TRAMPOLINE_H
+#pragma once
 
 /* What stands in the place of the return address of a call that has a return probe: the kernel's
  * trampoline. */
@@ -11,5 +10,3 @@ static __always_inline __u64 return_trampoline(void)
 
 	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 }
-
-#endif

@@ -9,8 +9,7 @@
  * mask of: with a number that is 0 or -1 kernels (6.18 is one) go on twice. A search of three nodes
  * is 300 instructions to the verifier, and was 13,200 with masks.
  */
-#ifndef CUSCOPE_BPF_UNWIND_SEARCH_H
-#define CUSCOPE_BPF_UNWIND_SEARCH_H
+#pragma once
 
 #include "bpf/wire_unwind.h"
 
@@ -56,5 +55,3 @@ static inline __attribute__((always_inline)) __u32 unwind_search_leaf(const stru
 	}
 	return low % UNWIND_LEAF_ROWS;
 }
-
-#endif

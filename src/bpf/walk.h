@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /* A whole walk, native frames and Python's: from a slot of this CPU to the record that is sent. */
-#ifndef CUSCOPE_BPF_WALK_H
-#define CUSCOPE_BPF_WALK_H
+#pragma once
 
 #include "bpf/python.h"
 #include "bpf/stacks.h"
@@ -75,5 +74,3 @@ __attribute__((noinline)) __u64 walk_all(__u32 slot, __u64 id, __u64 now)
 	walk_send(walk, id, now);
 	return walk->hash;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * Identity travels once (wire_process, wire_name); a call carries ids and only the words that its
  * function's plan asks for.
  */
-#ifndef CUSCOPE_BPF_WIRE_H
-#define CUSCOPE_BPF_WIRE_H
+#pragma once
 
 #ifndef __bpf__
 #include <stdint.h>
@@ -517,5 +516,3 @@ wire_runtime_launches(const struct wire_state *of)
 {
 	return !of->driver_works || of->launches_refused;
 }
-
-#endif

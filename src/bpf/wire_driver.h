@@ -4,8 +4,7 @@
  * Of what is frequent only sums are kept; single events are a sample of it. An event that a thread
  * of the kernel causes belongs to the process whose address space it is about.
  */
-#ifndef CUSCOPE_BPF_WIRE_DRIVER_H
-#define CUSCOPE_BPF_WIRE_DRIVER_H
+#pragma once
 
 #include "bpf/wire.h"
 
@@ -90,5 +89,3 @@ struct driver_state {
 };
 
 enum driver_lost { DRIVER_LOST_RING, DRIVER_LOST_SPACES, DRIVER_LOST_THREADS, DRIVER_LOST_TEXTS };
-
-#endif

@@ -6,8 +6,7 @@
  *
  * A process is known by its id and by when it was first seen: an exec or a reused id is another.
  */
-#ifndef CUSCOPE_BPF_WIRE_FOLD_H
-#define CUSCOPE_BPF_WIRE_FOLD_H
+#pragma once
 
 #include "bpf/wire.h"
 
@@ -284,5 +283,3 @@ struct fold_open_capture {
 	__u64 born_ns;
 	__u64 tgid;
 };
-
-#endif

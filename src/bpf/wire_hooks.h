@@ -3,8 +3,7 @@
  * Hooks that users ask for (--hook): what their programs are told to record, and what they send. A
  * hook's cookie has its number and that of its plan, which is looked up at each hit.
  */
-#ifndef CUSCOPE_BPF_WIRE_HOOKS_H
-#define CUSCOPE_BPF_WIRE_HOOKS_H
+#pragma once
 
 #include "bpf/wire.h"
 
@@ -111,5 +110,3 @@ struct wire_hook_frame {
 	__u64 ctx;    /* what its program was given, while that runs */
 	struct wire_hook hook;
 };
-
-#endif

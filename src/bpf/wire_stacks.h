@@ -3,8 +3,7 @@
  * Stacks of user programs, walked by the eBPF programs: what user space tells them of processes,
  * and what they send. A stack is sent once, under a number that samples and calls then carry.
  */
-#ifndef CUSCOPE_BPF_WIRE_STACKS_H
-#define CUSCOPE_BPF_WIRE_STACKS_H
+#pragma once
 
 #include "bpf/wire.h"
 #include "bpf/wire_unwind.h"
@@ -181,5 +180,3 @@ struct wire_blocked {
 	char rival[16];
 	__u32 waker_tgid; /* the process of waker_tid */
 };
-
-#endif

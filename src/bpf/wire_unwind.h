@@ -3,8 +3,7 @@
  * What the programs know of code to walk stacks by it: for each address of a file a rule that leads
  * from a frame to the one that called it. Compiled from .eh_frame by src/unwind.
  */
-#ifndef CUSCOPE_BPF_WIRE_UNWIND_H
-#define CUSCOPE_BPF_WIRE_UNWIND_H
+#pragma once
 
 #ifndef __bpf__
 #include <stdint.h>
@@ -89,5 +88,3 @@ struct wire_node {
 		struct wire_leaf leaf;
 	};
 };
-
-#endif

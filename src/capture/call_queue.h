@@ -7,8 +7,7 @@
  * A queue holds what an agent's ring did, and what agents say of time is not believed: so there is
  * a limit for each process, its user, and all. What is beyond is refused, and counted.
  */
-#ifndef CUSCOPE_CAPTURE_CALL_QUEUE_H
-#define CUSCOPE_CAPTURE_CALL_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ void call_words_result(struct call *call, const struct wire_call *record, bool r
 
 /* Whether the call has done what it is for. */
 bool call_took_effect(const struct call *call);
-
-#endif

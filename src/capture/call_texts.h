@@ -5,8 +5,7 @@
  * else that a record takes, and a program can make each of its calls so. So it is on the account of
  * its user (LOOK_INTO_CALLS).
  */
-#ifndef CUSCOPE_CAPTURE_CALL_TEXTS_H
-#define CUSCOPE_CAPTURE_CALL_TEXTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@
 /* As helper_memory and helper_string; false as well where the user has had its part of the time. */
 bool call_memory_read(uint32_t pid, uint64_t address, void *to, size_t bytes);
 bool call_text_read(uint32_t pid, uint64_t address, char *to, size_t size);
-
-#endif

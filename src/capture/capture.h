@@ -7,8 +7,7 @@
  *   capture_finish   a command that still runs is waited for; its exit status
  *   capture_free
  */
-#ifndef CUSCOPE_CAPTURE_CAPTURE_H
-#define CUSCOPE_CAPTURE_CAPTURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -166,5 +165,3 @@ int capture_tell(struct capture *capture, const struct event *event, struct err 
 int capture_finish(struct capture *capture);
 
 void capture_free(struct capture *capture);
-
-#endif

@@ -4,8 +4,7 @@
  * itself with the very programs that will run. Machines differ by a factor of five. What an agent
  * takes for a call is the time of two readings of its clock, which is measured, and a little more.
  */
-#ifndef CUSCOPE_CAPTURE_COST_H
-#define CUSCOPE_CAPTURE_COST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ struct hit_cost {
 /* Takes about ten milliseconds. On failure the fields are guesses and a negative errno
  * comes back. */
 int cost_measure(struct programs *programs, bool returns, struct hit_cost *cost, struct err *err);
-
-#endif

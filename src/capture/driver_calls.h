@@ -3,8 +3,7 @@
  * System calls of targets to devices of the NVIDIA driver (--kernel): records of the programs
  * become events of calls of LAYER_KERNEL.
  */
-#ifndef CUSCOPE_CAPTURE_DRIVER_CALLS_H
-#define CUSCOPE_CAPTURE_DRIVER_CALLS_H
+#pragma once
 
 #include "capture/pipeline.h"
 #include "probe/programs.h"
@@ -27,5 +26,3 @@ int driver_calls_record(struct driver_calls *calls, const struct wire_head *reco
 void driver_calls_turn(struct driver_calls *calls, uint64_t now_ns);
 
 uint64_t driver_calls_seen(const struct driver_calls *calls);
-
-#endif

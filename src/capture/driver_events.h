@@ -7,8 +7,7 @@
  * module that is loaded later is hooked then, and that is told. Where the kernel lets no program
  * onto functions of nvidia_uvm, the driver's own queues tell of managed memory (uvm_queues.h).
  */
-#ifndef CUSCOPE_CAPTURE_DRIVER_EVENTS_H
-#define CUSCOPE_CAPTURE_DRIVER_EVENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,5 +63,3 @@ const struct process *driver_events_owner(struct pipeline *pipeline, uint32_t pi
                                           bool is_target);
 
 void driver_events_fill_lost(const struct driver_events *events, uint64_t lost[LOST_COUNT]);
-
-#endif

@@ -3,8 +3,7 @@
  * A thread that reads files of targets which take long, and looks whether those that are hooked
  * have changed: the capture's own thread has rings to read meanwhile.
  */
-#ifndef CUSCOPE_CAPTURE_FILE_READER_H
-#define CUSCOPE_CAPTURE_FILE_READER_H
+#pragma once
 
 #include "probe/modules.h"
 
@@ -23,5 +22,3 @@ void file_reader_wake(struct file_reader *reader);
  * allowed.
  */
 bool file_reader_stop(struct file_reader *reader);
-
-#endif

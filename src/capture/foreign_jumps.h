@@ -4,8 +4,7 @@
  * tool that does the like. Calls go the way of the jump, and do not come to the probe. Nobody says
  * so to who has the probe, so its targets are looked at now and then, and what is found is told.
  */
-#ifndef CUSCOPE_CAPTURE_FOREIGN_JUMPS_H
-#define CUSCOPE_CAPTURE_FOREIGN_JUMPS_H
+#pragma once
 
 #include "capture/inside/inside.h"
 #include "probe/modules.h"
@@ -25,5 +24,3 @@ uint64_t foreign_jumps_found(const struct foreign_jumps *jumps);
 
 /* The last look, at all targets that there are still, if it does not take too long. */
 void foreign_jumps_finish(struct foreign_jumps *jumps, struct inside *inside);
-
-#endif

@@ -9,8 +9,7 @@
  * Without an explicit limit only the first is done, above 3 %, and the rest is said.
  * Cost is hits times the measured cost of one, as a share of the busiest thread's time.
  */
-#ifndef CUSCOPE_CAPTURE_GOVERNOR_H
-#define CUSCOPE_CAPTURE_GOVERNOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ double governor_scale(const struct governor *governor, uint64_t now_ns);
 void governor_cost(const struct governor *governor, double *percent, double *most_percent);
 
 double governor_percent(const struct governor *governor);
-
-#endif

@@ -5,8 +5,7 @@
  * event recorded on a capturing stream joins its capture, until the first stream ends it. Source:
  * CUDA programming guide, "Cross-stream Dependencies and Events" of graph capture.
  */
-#ifndef CUSCOPE_CAPTURE_GRAPH_CAPTURES_H
-#define CUSCOPE_CAPTURE_GRAPH_CAPTURES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ bool graph_captures_stream(const struct graph_captures *captures, uint32_t tgid,
 
 /* The process has ended; in the time that its own captures take. */
 void graph_captures_forget(struct graph_captures *captures, uint32_t tgid);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where and of what a trace is made, for those who look at it later. */
-#ifndef CUSCOPE_CAPTURE_HOST_H
-#define CUSCOPE_CAPTURE_HOST_H
+#pragma once
 
 #include "gpus/gpus.h"
 #include "trace/event.h"
@@ -23,5 +22,3 @@ void host_take_gpus(struct host *host, const struct gpus_sample *sample);
  * and dots. Written to `version` of `size` bytes; "" where there is none.
  */
 void host_driver_version(const char *text, char *version, size_t size);
-
-#endif

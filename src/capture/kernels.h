@@ -5,8 +5,7 @@
  * what they are, and counted. A kernel is one object however many processes and handles lead to it.
  * What a process tells beyond its budget is one kernel, KERNELS_OTHERS.
  */
-#ifndef CUSCOPE_CAPTURE_KERNELS_H
-#define CUSCOPE_CAPTURE_KERNELS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ void kernels_forget(struct kernels *kernels, uint32_t tgid);
  * leads to no name; the one passed in when the process cannot be read.
  */
 uint64_t kernels_calibrate(uint32_t tgid, uint64_t handle, const char *name, uint64_t offset);
-
-#endif

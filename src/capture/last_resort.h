@@ -6,8 +6,7 @@
  * hooks away when the process has ended, so that nobody waits for that; who has diverted functions
  * sees that cuscope is gone, and a command that is held runs on.
  */
-#ifndef CUSCOPE_CAPTURE_LAST_RESORT_H
-#define CUSCOPE_CAPTURE_LAST_RESORT_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -34,5 +33,3 @@ void last_resort_in_steps(void);
 
 /* Signals are the caller's again, with those that nobody has read. */
 void last_resort_end(void);
-
-#endif

@@ -4,8 +4,7 @@
  * sampling, are read at an interval from when a target was seen to load CUDA, and consumers get
  * each sample as an EVENT_METRICS.
  */
-#ifndef CUSCOPE_CAPTURE_METRICS_FEED_H
-#define CUSCOPE_CAPTURE_METRICS_FEED_H
+#pragma once
 
 #include "capture/pipeline.h"
 
@@ -33,5 +32,3 @@ const char *metrics_feed_why_none(struct metrics_feed *metrics);
 const char *metrics_feed_why_no_stretches(struct metrics_feed *metrics);
 
 void metrics_feed_fill_run(struct metrics_feed *metrics, struct run_info *run);
-
-#endif

@@ -5,8 +5,7 @@
  * of the last eight milliseconds puts that right. What comes later than that is passed on when it
  * comes, and counted.
  */
-#ifndef CUSCOPE_CAPTURE_ORDER_H
-#define CUSCOPE_CAPTURE_ORDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ void order_add(struct order *order, const struct wire_head *record, size_t bytes
 uint64_t order_passed_ns(const struct order *order);
 
 uint64_t order_late(const struct order *order); /* records passed on after their place in time */
-
-#endif

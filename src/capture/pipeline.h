@@ -3,8 +3,7 @@
  * From records to events: the state that gives a record its meaning (processes, functions, names of
  * kernels, graph capture, nesting) and the consumers that the events go to.
  */
-#ifndef CUSCOPE_CAPTURE_PIPELINE_H
-#define CUSCOPE_CAPTURE_PIPELINE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -110,5 +109,3 @@ const struct process *pipeline_ended(const struct pipeline *pipeline);
 
 /* Processes whose calls are told as those of one, "[others]": there were too many. */
 uint64_t pipeline_other_processes(const struct pipeline *pipeline);
-
-#endif

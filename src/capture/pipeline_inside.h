@@ -3,8 +3,7 @@
  * The inside of a pipeline: pipeline_processes.c knows the processes and threads, pipeline.c makes
  * events of calls and names.
  */
-#ifndef CUSCOPE_CAPTURE_PIPELINE_INSIDE_H
-#define CUSCOPE_CAPTURE_PIPELINE_INSIDE_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -127,5 +126,3 @@ void pipeline_free_processes(struct pipeline *pipeline);
 
 /* A record of a hook that a user asked for. */
 int pipeline_on_hook(struct pipeline *pipeline, const struct wire_hook *record, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which descriptors processes have. */
-#ifndef CUSCOPE_CAPTURE_PROC_H
-#define CUSCOPE_CAPTURE_PROC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ ssize_t proc_descriptors(pid_t pid, const char *name, int32_t *numbers, size_t b
 
 /* Whether a process has a descriptor whose path begins so. */
 bool proc_has_open(pid_t pid, const char *path);
-
-#endif

@@ -12,8 +12,7 @@
  * hash, rank, size and devices beside each other, as RAS said they are. What RAS says of a process
  * counts where the same user answered, or root.
  */
-#ifndef CUSCOPE_CAPTURE_RANKS_FEED_H
-#define CUSCOPE_CAPTURE_RANKS_FEED_H
+#pragma once
 
 #include "capture/pipeline.h"
 
@@ -38,5 +37,3 @@ int ranks_feed_turn(struct ranks_feed *feed, struct pipeline *pipeline, struct e
 /* Appends what was left out of what RAS could tell, for want of room or of a user's share: half a
  * sentence; nothing: all is there. */
 void ranks_feed_left(struct ranks_feed *feed, struct buf *out);
-
-#endif

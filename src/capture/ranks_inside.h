@@ -4,8 +4,7 @@
  * takes; ranks_ask.c asks RAS, and heeds whom it may speak of; ranks_handles.c looks for
  * communicators in processes' memory. Private to them.
  */
-#ifndef CUSCOPE_CAPTURE_RANKS_INSIDE_H
-#define CUSCOPE_CAPTURE_RANKS_INSIDE_H
+#pragma once
 
 #include <pthread.h>
 
@@ -144,5 +143,3 @@ void ranks_ask_all(struct ranks_feed *feed, bool far);
 
 /* Which ranks the handles are that are not known yet. The lock is let go of meanwhile. */
 void ranks_find_handles(struct ranks_feed *feed);
-
-#endif

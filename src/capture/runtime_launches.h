@@ -7,8 +7,7 @@
  * fail as if launches would, or the program asks for the words of such an error (of a launch that
  * it was refused), the probes are put back.
  */
-#ifndef CUSCOPE_CAPTURE_RUNTIME_LAUNCHES_H
-#define CUSCOPE_CAPTURE_RUNTIME_LAUNCHES_H
+#pragma once
 
 #include "probe/modules.h"
 #include "probe/programs.h"
@@ -49,5 +48,3 @@ void runtime_launches_tell(struct runtime_launches *launches);
 
 /* Does what is due. Returns a sentence for the user, or NULL. */
 const char *runtime_launches_turn(struct runtime_launches *launches, uint64_t now_ns);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The inside of a capture: shared by capture.c (opening, closing) and session*.c (running). */
-#ifndef CUSCOPE_CAPTURE_SESSION_H
-#define CUSCOPE_CAPTURE_SESSION_H
+#pragma once
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -221,5 +220,3 @@ bool session_keeps_off(void *capture, pid_t pid);
 /* One record, in order; for order_new. And a call of it; for pipeline_new. */
 int capture_record(void *capture, const struct wire_head *record);
 void capture_hit(void *capture, const struct wire_call *call);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is to be traced, and which running processes that is. */
-#ifndef CUSCOPE_CAPTURE_TARGET_H
-#define CUSCOPE_CAPTURE_TARGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ bool target_is_valgrind(pid_t pid);
 
 /* 2 when the process is under a seccomp filter, as /proc/PID/status says; 0 when unknown. */
 int target_seccomp_mode(pid_t pid);
-
-#endif

@@ -4,8 +4,7 @@
  * in one of its own (a container): then they are learnt from /proc/PID/task, so of threads that
  * still run. It may lie, and name other processes' threads: those are none of its own.
  */
-#ifndef CUSCOPE_CAPTURE_TIDS_H
-#define CUSCOPE_CAPTURE_TIDS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ void tids_free(struct tids *tids);
 uint32_t tids_host(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_ns);
 
 void tids_forget(struct tids *tids, uint32_t pid);
-
-#endif

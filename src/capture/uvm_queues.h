@@ -7,8 +7,7 @@
  * A queue is memory that the kernel holds on to: 4 MiB if nobody asks for another size, all of them
  * 128 MiB. The processes of a user but root have half of the queues at most.
  */
-#ifndef CUSCOPE_CAPTURE_UVM_QUEUES_H
-#define CUSCOPE_CAPTURE_UVM_QUEUES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ uint64_t uvm_queues_rest(const struct uvm_queues *queues);
 /* For tests: as uvm_queues_add, of a queue that is there. It is freed with the others. */
 struct uvm_queue;
 void uvm_queues_take(struct uvm_queues *queues, struct uvm_queue *queue, pid_t pid);
-
-#endif

@@ -4,8 +4,7 @@
  * thread of its own (identity/process_identities.h), and told of at the end. Nobody waits for it
  * but a program of the command that cuscope began, which may be over before it has been met.
  */
-#ifndef CUSCOPE_CAPTURE_WHO_FEED_H
-#define CUSCOPE_CAPTURE_WHO_FEED_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -37,5 +36,3 @@ void who_feed_gpus(struct who_feed *feed, const struct gpus_sample *sample);
 
 /* Fills in what is known; it is the feed's, until it changes. */
 void who_feed_fill(struct who_feed *feed, struct run_info *run);
-
-#endif

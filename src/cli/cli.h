@@ -3,8 +3,7 @@
  * What the commands share: the table of commands, options that several of them take, and messages.
  * Only this layer prints and decides exit statuses: 0, 1 for a failure, 2 for wrong usage.
  */
-#ifndef CUSCOPE_CLI_CLI_H
-#define CUSCOPE_CLI_CLI_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -492,5 +491,3 @@ bool probes_is_hook(const char *word);
  */
 int probes_list_hook(const char *text, const char *file, struct target_choice *choice,
                      enum table_form form);
-
-#endif

@@ -4,8 +4,7 @@
  * search for the nearest name, the check of a value and its place in the command's struct are made
  * from it. argp (of libc) reads the command line.
  */
-#ifndef CUSCOPE_CLI_OPTION_H
-#define CUSCOPE_CLI_OPTION_H
+#pragma once
 
 #include <argp.h>
 #include <stdbool.h>
@@ -211,5 +210,3 @@ void completion_traces(const struct completion_value *value);
 void completion_functions(const struct completion_value *value);
 void completion_features(const struct completion_value *value);
 void completion_sinks(const struct completion_value *value);
-
-#endif

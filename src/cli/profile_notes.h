@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is said below a profile: what it lacks, and what in it is estimated. */
-#ifndef CUSCOPE_CLI_PROFILE_NOTES_H
-#define CUSCOPE_CLI_PROFILE_NOTES_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -63,5 +62,3 @@ int profile_diff_check(const struct profile_diff_options *options, struct err *e
 
 /* Returns the exit status. */
 int profile_diff_run(const struct profile_diff_options *options, struct err *err);
-
-#endif

@@ -3,8 +3,7 @@
  * A recording into a file, for `record` and `why`: what both give the capture, a line that says how
  * it goes, and the sentence at its end.
  */
-#ifndef CUSCOPE_CLI_RECORDING_H
-#define CUSCOPE_CLI_RECORDING_H
+#pragma once
 
 #include "base/buf.h"
 #include "cli/cli.h"
@@ -61,5 +60,3 @@ void recording_notice(void *data, const char *text);
 /* "run.cuscope: 26 events in 1.84 KiB, none lost; ..." `missed` NULL: that is not known. */
 void recording_say_written(struct recording *recording, const char *name, uint64_t events,
                            uint64_t bytes, const struct buf *missed);
-
-#endif

@@ -11,8 +11,7 @@
  * version whose arguments differ has a row of its own. One that is newer than the tables has none:
  * an older one's arguments would show wrong values.
  */
-#ifndef CUSCOPE_CUDA_API_H
-#define CUSCOPE_CUDA_API_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -329,5 +328,3 @@ void api_to_text(const struct api *api, struct api_text *text);
  */
 const struct api *api_from_text(const struct api_text *text, struct api **made);
 void api_free(struct api *made);
-
-#endif

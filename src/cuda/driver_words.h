@@ -4,8 +4,7 @@
  * them in traces: "migration CPU to GPU0 (prefetch)". Sums have the same name with "sum of " before
  * it. Reports read names back, so that a trace file needs no shapes of its own for them.
  */
-#ifndef CUSCOPE_CUDA_DRIVER_WORDS_H
-#define CUSCOPE_CUDA_DRIVER_WORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,5 +83,3 @@ bool xid_parse_line(const char *line, struct xid_text *xid);
 
 /* "pid=4242, name=train, Ch 00000010, ...": number and device are left as they are. */
 void xid_parse_text(const char *text, struct xid_text *xid);
-
-#endif

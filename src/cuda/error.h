@@ -3,8 +3,7 @@
  * Names of results. The runtime's cudaError_t and the driver's CUresult are two numberings that
  * mostly agree and sometimes do not, so there are two tables, complete for CUDA 13.
  */
-#ifndef CUSCOPE_CUDA_ERROR_H
-#define CUSCOPE_CUDA_ERROR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ bool cuda_error_is_status(enum api_layer layer, int code);
  * libraries clean up after that is gone already. PyTorch makes 27 of them at each exit.
  */
 bool cuda_error_is_shutdown(enum api_layer layer, int code);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of kernels: what looks like one, and the form that a person reads. */
-#ifndef CUSCOPE_CUDA_KERNEL_NAME_H
-#define CUSCOPE_CUDA_KERNEL_NAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ bool name_match_function(const char *glob, const char *name);
  * namespaces, template arguments and parameters, or the mangled one, which may be NULL.
  */
 bool name_match_kernel(const char *glob, const char *name, const char *mangled);
-
-#endif

@@ -19,8 +19,7 @@
  * From that follow, for each ABI: where every value is (struct row_where) and what has to be
  * recorded (struct capture_plan).
  */
-#ifndef CUSCOPE_CUDA_ROW_H
-#define CUSCOPE_CUDA_ROW_H
+#pragma once
 
 #include "cuda/api.h"
 
@@ -128,5 +127,3 @@ void api_lay_out(struct api *api, enum api_abi abi);
 /* spec.c: of a base name (no version, no _ptsz) that has no row. */
 enum api_class guess_class(const char *base);
 bool guess_default_on(const char *base);
-
-#endif

@@ -21,8 +21,7 @@
  *
  * x86-64 only: elsewhere divert_look refuses. All functions are to be called by one thread.
  */
-#ifndef CUSCOPE_DIVERT_DIVERT_H
-#define CUSCOPE_DIVERT_DIVERT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -187,5 +186,3 @@ void divert_forked(struct divert *divert, pid_t parent, pid_t child);
 
 /* How many children there was no room for: they keep their jumps. See divert_queue.h. */
 uint64_t divert_refused_children(const struct divert *divert);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Between divert.c, which decides, and cuscope-divert, which does. */
-#ifndef CUSCOPE_DIVERT_DIVERT_INSIDE_H
-#define CUSCOPE_DIVERT_DIVERT_INSIDE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -216,5 +215,3 @@ void divert_try(const struct divert_job *job, struct divert_reply *reply);
 
 /* What cuscope-divert does until its socket ends. */
 void divert_process(int socket, struct divert_shared *shared);
-
-#endif

@@ -8,8 +8,7 @@
  * threads are stopped. In the stop
  * only those are asked that were made since: their pids lie between two readings of the last one.
  */
-#ifndef CUSCOPE_DIVERT_DIVERT_PEERS_H
-#define CUSCOPE_DIVERT_DIVERT_PEERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ unsigned divert_writers_count(const struct divert_writers *writers);
  */
 void divert_writers_run(struct divert_writers *writers, struct divert_target *target,
                         divert_write_fn write);
-
-#endif

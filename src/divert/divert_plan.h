@@ -3,8 +3,7 @@
  * What is to be written into one module of one process: which functions, where in the area their
  * pads and moved code lie, and the bytes.
  */
-#ifndef CUSCOPE_DIVERT_DIVERT_PLAN_H
-#define CUSCOPE_DIVERT_DIVERT_PLAN_H
+#pragma once
 
 #include "divert/divert.h"
 #include "divert/divert_inside.h"
@@ -97,5 +96,3 @@ int divert_plan_write(struct divert_plan *plan, uint64_t area, const uint64_t *t
  * left who could tell. The memory is read once.
  */
 void divert_plan_find(struct divert_plan *plan);
-
-#endif

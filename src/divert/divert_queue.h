@@ -7,8 +7,7 @@
  * The queue is bounded. Orders to divert are refused when there are too many, since their functions
  * keep their probes then. Those to put back are never refused: a process has one at a time.
  */
-#ifndef CUSCOPE_DIVERT_DIVERT_QUEUE_H
-#define CUSCOPE_DIVERT_DIVERT_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -98,5 +97,3 @@ bool shares_child_free(struct divert_shares *shares, pid_t pid);
 size_t shares_sweep(struct divert_shares *shares, uint64_t now_ns);
 
 void divert_shares_free(struct divert_shares *shares);
-
-#endif

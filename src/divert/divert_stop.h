@@ -6,8 +6,7 @@
  * Done by a process that ends after it: so a thread that did not stop in time, and cannot be let go
  * yet, is let go by the kernel.
  */
-#ifndef CUSCOPE_DIVERT_DIVERT_STOP_H
-#define CUSCOPE_DIVERT_DIVERT_STOP_H
+#pragma once
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -72,5 +71,3 @@ uint64_t stop_let_go(struct stop *stop);
 uint64_t stop_blocked(const struct stop_thread *thread);
 
 uint64_t stop_now_ns(void);
-
-#endif

@@ -4,8 +4,7 @@
  * decoded twice: from one end to the other, and along its branches from the entry on. Where both
  * agree there is one reading; where they differ, the harms of both are taken.
  */
-#ifndef CUSCOPE_DIVERT_ENTRY_BODY_H
-#define CUSCOPE_DIVERT_ENTRY_BODY_H
+#pragma once
 
 #include <Zydis/Zydis.h>
 #include <stdbool.h>
@@ -68,5 +67,3 @@ struct entry_undo {
 /* Adds the instruction that runs next. False: it cannot be undone. */
 bool entry_undo_add(struct entry_undo *undo, const ZydisDecoder *decoder, const uint8_t *code,
                     size_t bytes);
-
-#endif

@@ -7,8 +7,7 @@
  * The file is read as elf_image.h says. Whatever it holds, 8 MiB of functions are decoded at most
  * and 512 MiB of code are searched for branches.
  */
-#ifndef CUSCOPE_DIVERT_ENTRY_FILE_H
-#define CUSCOPE_DIVERT_ENTRY_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ int entry_file_judge(int fd, const char *what, struct entry_function *functions,
  */
 int entry_module_judge(int fd, const char *what, struct entry_function **functions, size_t *count,
                        struct err *err);
-
-#endif

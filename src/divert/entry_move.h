@@ -22,8 +22,7 @@
  * x86-64 only. On AArch64 the entry would be one instruction, and its operand as much as a page
  * wide: none of that is done.
  */
-#ifndef CUSCOPE_DIVERT_ENTRY_MOVE_H
-#define CUSCOPE_DIVERT_ENTRY_MOVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -148,5 +147,3 @@ bool entry_move_to_pad(const struct entry_move *move, uint64_t offset);
  * instruction.
  */
 bool entry_move_backward(const struct entry_move *move, uint32_t moved, int64_t *original);
-
-#endif

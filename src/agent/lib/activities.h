@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What CUPTI says of the GPU's work, turned into our records. */
-#ifndef CUSCOPE_AGENT_LIB_ACTIVITIES_H
-#define CUSCOPE_AGENT_LIB_ACTIVITIES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ bool buffers_is_scrap(const uint8_t *buffer);
 void buffers_return(uint8_t *buffer);
 
 void buffers_forked(void); /* in the child */
-
-#endif

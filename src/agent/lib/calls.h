@@ -3,8 +3,7 @@
  * Calls that ask the GPU for something, as CUPTI's callbacks tell of them: what activities'
  * correlation ids stand for.
  */
-#ifndef CUSCOPE_AGENT_LIB_CALLS_H
-#define CUSCOPE_AGENT_LIB_CALLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ void calls_node(uint64_t node, uint64_t original);
 
 /* A cupti_callback's part while there is something to measure. */
 void calls_callback(uint32_t domain, uint32_t id, const void *data);
-
-#endif

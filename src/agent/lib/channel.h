@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The socket to cuscope, and the messages on it (agent/wire.h). */
-#ifndef CUSCOPE_AGENT_LIB_CHANNEL_H
-#define CUSCOPE_AGENT_LIB_CHANNEL_H
+#pragma once
 
 #include "agent/wire.h"
 
@@ -64,5 +63,3 @@ void wake_up(void);
  */
 int wake_fd(void);
 void wake_done(void);
-
-#endif

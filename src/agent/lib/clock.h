@@ -3,8 +3,7 @@
  * One clock: CLOCK_MONOTONIC. CUPTI takes its times from it where it lets us say so (CUDA 11.6 on);
  * elsewhere its own clock is compared with ours, and again during long runs.
  */
-#ifndef CUSCOPE_AGENT_LIB_CLOCK_H
-#define CUSCOPE_AGENT_LIB_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ uint64_t clock_compare(uint32_t (*read)(uint64_t *ns));
 
 /* CUPTI's time in ours; 0 stays 0. */
 uint64_t clock_converted(uint64_t cupti_ns);
-
-#endif

@@ -3,8 +3,7 @@
  * Source lines of instructions: of modules that are loaded while we are here, copies are kept of
  * those with line information, as many as there is room for, and CUPTI looks the lines up in them.
  */
-#ifndef CUSCOPE_AGENT_LIB_CUBINS_H
-#define CUSCOPE_AGENT_LIB_CUBINS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ void cubins_turn(void);
 
 void cubins_close(void); /* nothing is kept any more */
 void cubins_forked(void);
-
-#endif

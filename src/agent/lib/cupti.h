@@ -7,8 +7,7 @@
  *   cupti_disable   measures no more
  *   cupti_leave     at a safe point, see leave.h
  */
-#ifndef CUSCOPE_AGENT_LIB_CUPTI_H
-#define CUSCOPE_AGENT_LIB_CUPTI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ void cupti_call_back_always(void);
 
 /* To be called where leaving is safe, once activities are disabled. */
 void cupti_leave(void);
-
-#endif

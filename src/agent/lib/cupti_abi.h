@@ -20,8 +20,7 @@
  * cuptiGetVersion is looked at first: CUPTI_VERSION_GRAPH_ID. Whatever is further back in newer
  * records, nobody reads here.
  */
-#ifndef CUSCOPE_AGENT_LIB_CUPTI_ABI_H
-#define CUSCOPE_AGENT_LIB_CUPTI_ABI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -464,5 +463,3 @@ struct cupti_graph_launch {
 	void *graph;
 	void *stream;
 };
-
-#endif

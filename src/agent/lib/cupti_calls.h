@@ -11,8 +11,7 @@
  * 8, 4, 2 and 1 bytes, each at its natural alignment. Structures by value (cudaPitchedPtr,
  * cudaExtent) are their words.
  */
-#ifndef CUSCOPE_AGENT_LIB_CUPTI_CALLS_H
-#define CUSCOPE_AGENT_LIB_CUPTI_CALLS_H
+#pragma once
 
 enum cupti_call_class {
 	CUPTI_CALL_LAUNCH,
@@ -228,5 +227,3 @@ enum {
 	CUPTI_DRIVER_CALLS(CUPTI_ID)
 #undef CUPTI_ID
 };
-
-#endif

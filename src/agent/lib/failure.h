@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Why it does not work, for struct agent_shared. */
-#ifndef CUSCOPE_AGENT_LIB_FAILURE_H
-#define CUSCOPE_AGENT_LIB_FAILURE_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ static inline int failure_set(struct failure *failure, uint32_t what, int32_t co
 	failure_add(failure, "%s", text);
 	return -1;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a libcupti is that fits the process: its driver, its runtime. */
-#ifndef CUSCOPE_AGENT_LIB_FIND_H
-#define CUSCOPE_AGENT_LIB_FIND_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ int find_cupti(int given, uint32_t driver_version, struct found *found, struct f
 
 /* Adds which libraries in this process belong to profilers, or to what has one: a guess. */
 void find_profiler(struct failure *failure);
-
-#endif

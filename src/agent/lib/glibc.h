@@ -4,8 +4,7 @@
  * CentOS 7, in whose containers CUDA 11 is still found.) Functions that moved or changed since are
  * asked for by their old versions, which glibc keeps. tests/agent/glibc.sh holds it.
  */
-#ifndef CUSCOPE_AGENT_LIB_GLIBC_H
-#define CUSCOPE_AGENT_LIB_GLIBC_H
+#pragma once
 
 /* Sanitizers put their own functions in the place of these. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -33,8 +32,6 @@ GLIBC_OLD(pthread_once);
 GLIBC_OLD(pthread_sigmask); /* 2.32 */
 GLIBC_OLD(glob);            /* 2.27 */
 GLIBC_OLD(globfree);
-#endif
-
 #endif
 
 #endif

@@ -4,8 +4,7 @@
  * their lanes (a stream of a context on a device). The tables are bounded: what has to make room is
  * written again when it comes back. To be used by one thread at a time.
  */
-#ifndef CUSCOPE_AGENT_LIB_INTERN_H
-#define CUSCOPE_AGENT_LIB_INTERN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ uint32_t intern_shape(struct intern *intern, struct ring *ring, const struct cup
 uint32_t intern_name(struct intern *intern, struct ring *ring, const char *text);
 uint16_t intern_lane(struct intern *intern, struct ring *ring, uint32_t device, uint32_t context,
                      uint32_t stream);
-
-#endif

@@ -3,8 +3,7 @@
  * The moment at which CUPTI can be left. NVIDIA has cuptiFinalize called from the end of a call of
  * CUDA's, in CUPTI's own callback; from elsewhere it crashes (pytorch/kineto#686).
  */
-#ifndef CUSCOPE_AGENT_LIB_LEAVE_H
-#define CUSCOPE_AGENT_LIB_LEAVE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ void leave_callback(uint32_t domain, const void *data);
 void leave_by_own_call(void);
 
 void leave_forked(void); /* in the child */
-
-#endif

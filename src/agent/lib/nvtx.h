@@ -4,8 +4,7 @@
  * NVTX_INJECTION64_PATH names at its first call, and has its functions replaced by ours for good.
  * While nobody measures, ours only look at a word.
  */
-#ifndef CUSCOPE_AGENT_LIB_NVTX_H
-#define CUSCOPE_AGENT_LIB_NVTX_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -93,5 +92,3 @@ struct nvtx_attributes {
 #define NVTX_ARGB 1
 
 #define NVTX_NOT_TRACKED (-2) /* what push and pop return where nobody counts */
-
-#endif

@@ -11,8 +11,7 @@
  * Where it would have the same bytes written, it uses them again, and only sets anew what the slots
  * record. All else needs room of its own, up to a limit.
  */
-#ifndef CUSCOPE_AGENT_LIB_ORDERS_H
-#define CUSCOPE_AGENT_LIB_ORDERS_H
+#pragma once
 
 #include "agent/lib/ring.h"
 
@@ -30,5 +29,3 @@ void orders_tell_open(void);
 
 /* False: a thread stays in the ring, whose memory then has to stay for ever. */
 bool orders_close(void);
-
-#endif

@@ -10,8 +10,7 @@
  * Records of kernels and samples of one process at once: since 12.8 update 1. That has the number
  * of 12.8 (26), so the first that can be told to do it is 12.9: CUPTI_VERSION_STALLS.
  */
-#ifndef CUSCOPE_AGENT_LIB_PCS_ABI_H
-#define CUSCOPE_AGENT_LIB_PCS_ABI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -158,5 +157,3 @@ struct pcs_line {
 	FUNCTION(cuptiPCSamplingGetStallReasons, struct pcs_reasons)                               \
 	FUNCTION(cuptiPCSamplingSetConfigurationAttribute, struct pcs_configure)                   \
 	FUNCTION(cuptiPCSamplingGetData, struct pcs_get)
-
-#endif

@@ -5,8 +5,7 @@
  * to be there, and so is what a function has just written; all else by process_vm_readv of the
  * process itself, a system call.
  */
-#ifndef CUSCOPE_AGENT_LIB_PEEK_H
-#define CUSCOPE_AGENT_LIB_PEEK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ bool peek_written(struct peek *peek, uint64_t sp, void *to, uint64_t from, size_
  * NUL, 0 where nothing can be read. `*cut`: it is longer.
  */
 size_t peek_text(char *to, uint64_t from, size_t size, bool *cut);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is recorded of a call, as its cookie says: words on entry, words on return, texts. */
-#ifndef CUSCOPE_AGENT_LIB_PROBE_CAPTURE_H
-#define CUSCOPE_AGENT_LIB_PROBE_CAPTURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,5 +75,3 @@ void probe_calls_over(struct probe_thread *thread, struct probe_call *call);
 
 /* None of them will return, or nobody will listen. */
 void probe_calls_tell_open(struct probe_session *session, struct probe_thread *thread);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What thunks.S reads by itself: what a slot does, and whether anybody listens. */
-#ifndef CUSCOPE_AGENT_LIB_PROBE_GATE_H
-#define CUSCOPE_AGENT_LIB_PROBE_GATE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ _Static_assert(PROBE_COUNT == THUNK_COUNTS, "as thunks know it");
 
 extern struct probe_slot probe_slots[THUNKS];
 extern struct probe_gate *probe_gate;
-
-#endif

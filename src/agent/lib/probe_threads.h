@@ -8,8 +8,7 @@
  * told from it, and whoever takes the ring away waits until nobody is. That one sets it, too, to
  * another value: a thread that a longjmp took out of here may go on with its own, not with that.
  */
-#ifndef CUSCOPE_AGENT_LIB_PROBE_THREADS_H
-#define CUSCOPE_AGENT_LIB_PROBE_THREADS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -144,5 +143,3 @@ void counts_of_child(uint64_t slot);
 
 /* How many shares have ever been somebody's; never less than what is told already. */
 void counts_tell_shares(struct agent_shared *shared);
-
-#endif

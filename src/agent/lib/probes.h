@@ -12,8 +12,7 @@
  * These are for one thread, the agent's. Thunks run on any thread at any moment, and for as long as
  * the process lives: after probes_close as well.
  */
-#ifndef CUSCOPE_AGENT_LIB_PROBES_H
-#define CUSCOPE_AGENT_LIB_PROBES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,5 +61,3 @@ void probes_look(void);
 
 /* In the child of a fork: nothing is recorded. (It is so in one that nobody was told of, too.) */
 void probes_forked(void);
-
-#endif

@@ -3,8 +3,7 @@
  * The producers' side of the ring in shared memory (see agent/wire.h). Any number of threads put
  * records at once; none waits for another or for the reader.
  */
-#ifndef CUSCOPE_AGENT_LIB_RING_H
-#define CUSCOPE_AGENT_LIB_RING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,5 +71,3 @@ static inline uint32_t ring_rounded(size_t bytes)
 {
 	return (uint32_t)((bytes + 7) & ~(size_t)7);
 }
-
-#endif

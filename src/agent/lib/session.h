@@ -3,8 +3,7 @@
  * What one cuscope has of the agent: from its hello until the agent is off. A session belongs to
  * one thread, which waits in session_turn for messages and for time to pass.
  */
-#ifndef CUSCOPE_AGENT_LIB_SESSION_H
-#define CUSCOPE_AGENT_LIB_SESSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ bool session_waits(const struct session *session);
 bool session_is_awaited(const struct session *session);
 void session_last_flush(struct session *session);
 void session_look_at_exit(const struct session *session);
-
-#endif

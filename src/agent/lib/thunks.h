@@ -10,8 +10,7 @@
  * To the program they are functions like others: with a frame pointer, and with call frame
  * information that is right at each instruction. So exceptions, cancellation and debuggers pass.
  */
-#ifndef CUSCOPE_AGENT_LIB_THUNKS_H
-#define CUSCOPE_AGENT_LIB_THUNKS_H
+#pragma once
 
 #define THUNKS           4096 /* slots */
 #define THUNK_BYTES      16
@@ -91,6 +90,5 @@ void probe_exit(struct thunk_frame *frame);
 /* Of a call that was to be counted, and has failed. */
 void probe_count_failed(struct thunk_frame *frame);
 
-#endif
 #endif
 #endif

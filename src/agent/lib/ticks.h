@@ -3,8 +3,7 @@
  * The processor's own clock. cuscope asks for it where the kernel counts by it too: then it is the
  * same on all processors and never stands still. How long a tick is the agent need not know.
  */
-#ifndef CUSCOPE_AGENT_LIB_TICKS_H
-#define CUSCOPE_AGENT_LIB_TICKS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,3 @@ static inline uint64_t ticks_or_ns(uint32_t clock)
 {
 	return clock == AGENT_CLOCK_TICKS ? ticks_now() : clock_now();
 }
-
-#endif

@@ -7,8 +7,7 @@
  *   writer_measure   kinds; 0: only what CUPTI still holds is to be written
  *   writer_close     waits for those that write
  */
-#ifndef CUSCOPE_AGENT_LIB_WRITER_H
-#define CUSCOPE_AGENT_LIB_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ uint32_t writer_generation(void);
 
 /* Of the calling thread, as the process's own pid namespace counts. */
 uint32_t writer_tid(void);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Everything is bounded: the oldest is forgotten, and what asks for it finds nothing.
  */
-#ifndef CUSCOPE_CAPTURE_GPU_CORRELATE_H
-#define CUSCOPE_CAPTURE_GPU_CORRELATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,5 +88,3 @@ bool correlate_reserve(struct correlate *correlate, struct correlate_id id, uint
 
 /* The process ended, or became another program at this time: its threads are new ones. */
 void correlate_forget(struct correlate *correlate, uint32_t pid, uint64_t time_ns);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * What goes wrong with agents is told to the user and becomes a miss; the capture goes on.
  */
-#ifndef CUSCOPE_CAPTURE_GPU_GPU_H
-#define CUSCOPE_CAPTURE_GPU_GPU_H
+#pragma once
 
 #include "agent/agents.h"
 #include "capture/capture.h"
@@ -115,5 +114,3 @@ void gpu_fill_lost(const struct gpu_times *gpu, uint64_t lost[LOST_COUNT]);
 void gpu_fill_run(const struct gpu_times *gpu, struct run_info *run);
 uint64_t
 gpu_turned_away(const struct gpu_times *gpu); /* processes beyond those that are measured */
-
-#endif

@@ -7,8 +7,7 @@
  * its callback ends before the function does, unless something holds its ring up: whichever comes
  * second is a double.
  */
-#ifndef CUSCOPE_CAPTURE_GPU_GPU_CALLS_H
-#define CUSCOPE_CAPTURE_GPU_GPU_CALLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ void gpu_launches_put_back(struct gpu_launches *launches, uint64_t now_ns);
 
 /* Whether a launch that began then is the agents' to tell of. */
 bool gpu_launches_are_told(const struct gpu_launches *launches, uint64_t begin_ns);
-
-#endif

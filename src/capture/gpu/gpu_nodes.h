@@ -8,8 +8,7 @@
  * The oldest node makes room for a new one. Of nodes that were made before anybody looked nothing
  * is known.
  */
-#ifndef CUSCOPE_CAPTURE_GPU_GPU_NODES_H
-#define CUSCOPE_CAPTURE_GPU_GPU_NODES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ void gpu_nodes_copied(struct gpu_nodes *nodes, uint64_t node, uint64_t original)
 
 /* NULL: not known. */
 const struct stack *gpu_nodes_stack(struct gpu_nodes *nodes, uint64_t node);
-
-#endif

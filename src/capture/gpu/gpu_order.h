@@ -3,8 +3,7 @@
  * Activities and ranges in order of their ends. They come in buffers, each of a context, in no
  * order among themselves, and wait here until what ended before them must have come.
  */
-#ifndef CUSCOPE_CAPTURE_GPU_GPU_ORDER_H
-#define CUSCOPE_CAPTURE_GPU_GPU_ORDER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -47,5 +46,3 @@ void gpu_order_orphan(struct gpu_order *order, const struct process *process, ui
 /* Items of a process that began later are another one's. */
 void gpu_order_move(struct gpu_order *order, const struct process *from, uint64_t since_ns,
                     const struct process *to);
-
-#endif

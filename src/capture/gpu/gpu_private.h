@@ -3,8 +3,7 @@
  * The inside of gpu.h: gpu.c (opening, turns, ends of processes), gpu_release.c (what agents tell),
  * gpu_release.c (what becomes of it).
  */
-#ifndef CUSCOPE_CAPTURE_GPU_GPU_PRIVATE_H
-#define CUSCOPE_CAPTURE_GPU_GPU_PRIVATE_H
+#pragma once
 
 #include "agent/agents.h"
 #include "base/hash.h"
@@ -100,5 +99,3 @@ bool gpu_may_pass(const struct gpu_times *gpu, const struct gpu_item *item);
 /* Pass on the first, and all that ended until then. 0, or what a consumer said. */
 int gpu_pass_first(struct gpu_times *gpu, struct err *err);
 int gpu_pass_until(struct gpu_times *gpu, uint64_t end_ns, struct err *err);
-
-#endif

@@ -4,8 +4,7 @@
  * to by number, put back into each activity and range. The agent is in a process that is not
  * trusted: a record that makes no sense is left out.
  */
-#ifndef CUSCOPE_CAPTURE_GPU_GPU_RECORDS_H
-#define CUSCOPE_CAPTURE_GPU_GPU_RECORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -124,5 +123,3 @@ void unrecorded_told(struct unrecorded *u, uint64_t number); /* 0: not known */
 
 /* How many are left; all are forgotten. */
 uint64_t unrecorded_end(struct unrecorded *u);
-
-#endif

@@ -6,8 +6,7 @@
  * after the first call that did something. A started command brings its agent along; one of its
  * processes that comes without (its environment was cleaned) is entered after a while.
  */
-#ifndef CUSCOPE_CAPTURE_GPU_GPU_TARGETS_H
-#define CUSCOPE_CAPTURE_GPU_GPU_TARGETS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ bool gpu_targets_forget(struct gpu_targets *targets, pid_t pid);
 
 /* Has those entered whose time has come. */
 void gpu_targets_turn(struct gpu_targets *targets, uint64_t now_ns);
-
-#endif

@@ -14,8 +14,7 @@
  *                              as records are passed on
  *   inside_stop, inside_stopped, inside_read_rest, inside_finish, inside_free
  */
-#ifndef CUSCOPE_CAPTURE_INSIDE_INSIDE_H
-#define CUSCOPE_CAPTURE_INSIDE_INSIDE_H
+#pragma once
 
 #include "agent/agents.h"
 #include "capture/order.h"
@@ -140,5 +139,3 @@ void inside_finish(struct inside *inside);
 
 /* Adds to lost[]. */
 void inside_fill_lost(const struct inside *inside, uint64_t lost[LOST_COUNT]);
-
-#endif

@@ -7,8 +7,7 @@
  * later is told of (modules_watch). Children of a process that uses CUDA are left out: it does not
  * work there before they execute a program.
  */
-#ifndef CUSCOPE_CAPTURE_INSIDE_INSIDE_AWAY_H
-#define CUSCOPE_CAPTURE_INSIDE_INSIDE_AWAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ void away_busy(struct away *away,
                uint64_t now_ns); /* somebody is in a call: the next look is later */
 void away_gone(struct away *away, uint64_t now_ns);
 void away_returned(struct away *away, uint64_t now_ns);
-
-#endif

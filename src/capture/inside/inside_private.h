@@ -6,8 +6,7 @@
  * which of the programs' records that replaces), inside_files.c (where alike files are hooked),
  * inside_counts.c (what is only counted), inside_forks.c (what children call).
  */
-#ifndef CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
-#define CUSCOPE_CAPTURE_INSIDE_INSIDE_PRIVATE_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -413,5 +412,3 @@ void inside_forks_turn(struct inside *inside);
 /* ---- records -------------------------------------------------------------------------------- */
 
 struct probe_records *inside_records_new(struct inside_process *process);
-
-#endif

@@ -4,8 +4,7 @@
  * of code, and the names. It takes the records of stacks and samples out of the stream, and makes
  * events of them.
  */
-#ifndef CUSCOPE_CAPTURE_STACKS_SAMPLER_H
-#define CUSCOPE_CAPTURE_STACKS_SAMPLER_H
+#pragma once
 
 #include "capture/pipeline.h"
 #include "capture/stacks/stack_names.h"
@@ -85,5 +84,3 @@ struct sampler_figures {
 };
 
 void sampler_figures(const struct sampler *sampler, struct sampler_figures *figures);
-
-#endif

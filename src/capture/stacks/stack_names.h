@@ -3,8 +3,7 @@
  * From the addresses of a stack to the functions and lines that they are of: native code, Python
  * and the kernel in one list. Each address of a process is looked up once.
  */
-#ifndef CUSCOPE_CAPTURE_STACKS_STACK_NAMES_H
-#define CUSCOPE_CAPTURE_STACKS_STACK_NAMES_H
+#pragma once
 
 #include "bpf/wire_stacks.h"
 #include "stack/lines/source_lines.h"
@@ -71,5 +70,3 @@ struct stack_names_figures {
 };
 
 void stack_names_figures(const struct stack_names *names, struct stack_names_figures *figures);
-
-#endif

@@ -7,8 +7,7 @@
  * Who wakes a target's thread is the target's to choose: so a process is sampled only where the one
  * that it woke could look into it by itself (probe/person.h).
  */
-#ifndef CUSCOPE_CAPTURE_STACKS_WAKERS_H
-#define CUSCOPE_CAPTURE_STACKS_WAKERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ uint64_t wakers_without_room(const struct wakers *wakers);
 
 /* `stack`: in which it waited; NULL: not known. Of 32-bit programs the calls are not known. */
 enum wait_kind wait_of(const struct wire_blocked *record, const struct stack *stack);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Live memory is not among them: it is followed by probes, in the kernel.
  */
-#ifndef CUSCOPE_CAPTURE_WATCH_FOLD_INSIDE_H
-#define CUSCOPE_CAPTURE_WATCH_FOLD_INSIDE_H
+#pragma once
 
 #include "bpf/wire_fold.h"
 #include "capture/watch/ledger.h"
@@ -45,5 +44,3 @@ void fold_inside_give_back(struct fold_inside *inside, struct ledger_process pro
                            uint64_t rows);
 
 uint64_t fold_inside_lost_rows(const struct fold_inside *inside);
-
-#endif

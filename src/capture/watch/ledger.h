@@ -5,8 +5,7 @@
  * events (fold_inside.h): both add to the same rows. A row outlives its entry in the map: that is
  * taken out once its process has ended, so that the map has room for others.
  */
-#ifndef CUSCOPE_CAPTURE_WATCH_LEDGER_H
-#define CUSCOPE_CAPTURE_WATCH_LEDGER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ uint64_t *ledger_here(struct ledger *ledger, const void *key);
 bool ledger_make_here(struct ledger *ledger, const void *key); /* false: there is no room */
 
 struct ledger_process ledger_process_of(const struct ledger *ledger, const void *key);
-
-#endif

@@ -12,8 +12,7 @@
  * Knows nothing of eBPF, so that analyses and outputs can include it. Processes, functions and
  * kernels are those of event.h and live as long as the capture; rows live during page() only.
  */
-#ifndef CUSCOPE_CAPTURE_WATCH_WATCH_H
-#define CUSCOPE_CAPTURE_WATCH_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -248,5 +247,3 @@ struct watch_options {
 	int (*page)(void *data, const struct watch_page *page, struct err *err);
 	void *data;
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The inside of a watcher: its processes, the sums of all tools, and what only one of them has. */
-#ifndef CUSCOPE_CAPTURE_WATCH_WATCH_PARTS_H
-#define CUSCOPE_CAPTURE_WATCH_WATCH_PARTS_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -141,5 +140,3 @@ void watch_launches_generation(
 	struct watch_launches_part *part); /* the sums are about to be read */
 const struct watch_launches *watch_launches_page(struct watch_launches_part *part);
 void watch_launches_turn(struct watch_launches_part *part); /* after watch_sums_turn() */
-
-#endif

@@ -4,8 +4,7 @@
  * processes, kernels and stacks the sums are of. It takes the sums of a process in when it ends,
  * and makes the pages of watch.h.
  */
-#ifndef CUSCOPE_CAPTURE_WATCH_WATCHER_H
-#define CUSCOPE_CAPTURE_WATCH_WATCHER_H
+#pragma once
 
 #include "bpf/wire.h"
 #include "capture/pipeline.h"
@@ -51,5 +50,3 @@ void watcher_stack(struct watcher *watcher, uint32_t tgid, uint64_t id, const st
 /* A page, if it is time for one; and the last one. 0, or what page() said. */
 int watcher_tick(struct watcher *watcher, uint64_t now_ns, struct err *err);
 int watcher_end(struct watcher *watcher, const struct run_info *run, struct err *err);
-
-#endif
