@@ -5,8 +5,7 @@
  * readings, without anything in the programs that use the GPU. Of older GPUs there is NVML's
  * utilisation alone: a kernel ran, memory was accessed.
  */
-#ifndef CUSCOPE_GPUS_GPU_METRICS_H
-#define CUSCOPE_GPUS_GPU_METRICS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -150,5 +149,3 @@ void stretches_add(struct stretches *stretches, const struct pm_sample *sample);
 
 /* Gives away what goes on. */
 void stretches_end(struct stretches *stretches);
-
-#endif

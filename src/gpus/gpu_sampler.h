@@ -4,8 +4,7 @@
  * until they are taken. As with gpu_state.h, NVML or CUPTI is called in a process of its own, and
  * nobody here waits for it.
  */
-#ifndef CUSCOPE_GPUS_GPU_SAMPLER_H
-#define CUSCOPE_GPUS_GPU_SAMPLER_H
+#pragma once
 
 #include "gpus/gpu_metrics.h"
 
@@ -51,5 +50,3 @@ void gpu_sampler_figures(struct gpu_sampler *sampler, struct gpu_sampler_figures
 void gpu_sampler_why(struct gpu_sampler *sampler, char *text, size_t size);
 
 void gpu_sampler_free(struct gpu_sampler *sampler);
-
-#endif

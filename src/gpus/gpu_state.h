@@ -13,8 +13,7 @@
  *
  * A struct gpu_state is about 8 KiB: an array of them does not belong on a stack.
  */
-#ifndef CUSCOPE_GPUS_GPU_STATE_H
-#define CUSCOPE_GPUS_GPU_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -180,5 +179,3 @@ void gpu_states_figures(struct gpu_states *states, struct gpu_process_figures *f
 
 /* Does not wait for a library that hangs. */
 void gpu_states_free(struct gpu_states *states);
-
-#endif

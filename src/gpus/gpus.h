@@ -5,8 +5,7 @@
  * wake a GPU up, and since a static program can load no library. Where there is no NVML, names come
  * from /proc/driver/nvidia, and a sentence says why there is no more.
  */
-#ifndef CUSCOPE_GPUS_GPUS_H
-#define CUSCOPE_GPUS_GPUS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,5 +63,3 @@ bool gpus_read(struct gpus *gpus, uint64_t patience_ns, struct gpus_sample *samp
 
 /* Does not wait for a library that hangs. */
 void gpus_free(struct gpus *gpus);
-
-#endif

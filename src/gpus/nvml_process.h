@@ -4,8 +4,7 @@
  * ended when it is silent or says what cannot be, and started again, less and less often. So a
  * driver that hangs holds nothing up, and a static program has GPU figures. Private to src/gpus.
  */
-#ifndef CUSCOPE_GPUS_NVML_PROCESS_H
-#define CUSCOPE_GPUS_NVML_PROCESS_H
+#pragma once
 
 #include "gpus/nvml_wire.h"
 
@@ -41,5 +40,3 @@ void nvml_process_figures(struct nvml_process *process, struct gpu_process_figur
  */
 bool nvml_check(struct nvml_message *message, size_t bytes, enum nvml_wanted wanted,
                 uint64_t now_ns);
-
-#endif

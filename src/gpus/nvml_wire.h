@@ -6,8 +6,7 @@
  *
  * Nothing in a message is believed: nvml_process.h.
  */
-#ifndef CUSCOPE_GPUS_NVML_WIRE_H
-#define CUSCOPE_GPUS_NVML_WIRE_H
+#pragma once
 
 #include "gpus/gpu_state.h"
 #include "gpus/gpu_metrics.h"
@@ -98,5 +97,3 @@ static inline size_t nvml_message_bytes(uint32_t kind)
 
 	return kind < NVML_MESSAGE_KINDS ? offsetof(struct nvml_message, beat) + bytes[kind] : 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The inside of src/hooks: where the reading of a text is, and its first mistake. */
-#ifndef CUSCOPE_HOOKS_CURSOR_H
-#define CUSCOPE_HOOKS_CURSOR_H
+#pragma once
 
 #include "hooks/spec.h"
 
@@ -38,5 +37,3 @@ bool filter_read(struct cursor *c);
 bool values_read(struct cursor *c);
 bool factors_read(struct cursor *c); /* what values are multiplied by: hidden ones, too */
 int value_named(struct cursor *c, const char *where, const char *name);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * A name without a slash is that of a file which cuscope has in itself (--hooks nccl).
  */
-#ifndef CUSCOPE_HOOKS_HOOK_LIST_H
-#define CUSCOPE_HOOKS_HOOK_LIST_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -64,5 +63,3 @@ void hook_list_add_mistake(const struct hook_spec *spec, const struct hook_mista
 
 /* Names and texts of the files that cuscope has in itself; NULL behind the last. */
 const char *hook_file_name(size_t index);
-
-#endif

@@ -23,8 +23,7 @@
  * This is the language alone: what the words mean is known without looking at the machine. Whether
  * a function or a field exists is for src/probe.
  */
-#ifndef CUSCOPE_HOOKS_SPEC_H
-#define CUSCOPE_HOOKS_SPEC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -183,5 +182,3 @@ uint64_t spec_value_times(const struct spec_value *value, uint64_t number, uint6
  */
 bool spec_filter_passes(const struct filter_step *steps, size_t n, const uint64_t *values,
                         uint64_t duration_ns);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * On any thread.
  */
-#ifndef CUSCOPE_IDENTITY_PROCESS_IDENTITIES_H
-#define CUSCOPE_IDENTITY_PROCESS_IDENTITIES_H
+#pragma once
 
 #include "base/err.h"
 #include "identity/process_identity.h"
@@ -79,5 +78,3 @@ void process_identities_count(struct process_identities *identities,
 
 /* For tests: until all that was asked for is read. False: not within `ms`. */
 bool process_identities_settle(struct process_identities *identities, unsigned ms);
-
-#endif

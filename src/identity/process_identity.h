@@ -6,8 +6,7 @@
  * nothing is known. What a process, its user or its container can make up is marked as that:
  * IDENTITY_OWN_WORD. It is good for a label's value and for nothing else.
  */
-#ifndef CUSCOPE_IDENTITY_PROCESS_IDENTITY_H
-#define CUSCOPE_IDENTITY_PROCESS_IDENTITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -179,5 +178,3 @@ size_t process_labels(const struct process_identity *identity,
 /* The value of label `container`: its name where the kubelet has told it, else its id, 12 digits
  * of it as docker shows them. */
 void process_labels_container(const struct process_identity *identity, char text[IDENTITY_ID]);
-
-#endif

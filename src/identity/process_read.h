@@ -6,8 +6,7 @@
  *
  * Not for several threads at a time.
  */
-#ifndef CUSCOPE_IDENTITY_PROCESS_READ_H
-#define CUSCOPE_IDENTITY_PROCESS_READ_H
+#pragma once
 
 #include <stddef.h>
 
@@ -69,5 +68,3 @@ void process_cgroup_parse(const char *path, struct process_cgroup *cgroup);
  * is taken from the others. The text is changed.
  */
 void process_cgroups_parse(char *text, struct process_cgroup *cgroup);
-
-#endif

@@ -8,8 +8,7 @@
  * in the network namespace of a process, with a limit of time and size; whose answer it is comes
  * with it, and what it says of a process is to be believed only of that user's.
  */
-#ifndef CUSCOPE_IDENTITY_RAS_H
-#define CUSCOPE_IDENTITY_RAS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,8 +37,8 @@ struct ras_rank {
 	uint32_t size;                      /* ranks of the communicator */
 	int32_t rank, pid;                  /* pid: in its own namespace */
 	int32_t device, nvml_device;
-	bool missing; /* nothing has been heard of it: its counts are 0 */
-	bool failed;  /* NCCL had an error, or it was given up */
+	bool missing;   /* nothing has been heard of it: its counts are 0 */
+	bool failed;    /* NCCL had an error, or it was given up */
 	bool elsewhere; /* its address is none of the network that was asked (IPv4): its pid is no
 	                 * process's here */
 	char host[64];
@@ -67,5 +66,3 @@ void ras_answer_free(struct ras_answer *answer);
  * anything. */
 size_t ras_read(const char *text, size_t bytes, void (*each)(void *data, const struct ras_rank *),
                 void *data);
-
-#endif

@@ -7,8 +7,7 @@
  *   nvidia_fields     these, parsed once for each name
  *   nvidia_value, nvidia_processor, nvidia_result
  */
-#ifndef CUSCOPE_NVIDIA_DECODE_H
-#define CUSCOPE_NVIDIA_DECODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,5 +106,3 @@ struct nvidia_window {
 
 /* Zeroes for numbers that have no row. */
 struct nvidia_window nvidia_uvm_window(uint32_t number, unsigned version);
-
-#endif

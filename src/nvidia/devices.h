@@ -3,8 +3,7 @@
  * Devices of NVIDIA's driver, by number: /dev/nvidia0.. and nvidiactl have a major number of their
  * own, all others get theirs when their module is loaded.
  */
-#ifndef CUSCOPE_NVIDIA_DEVICES_H
-#define CUSCOPE_NVIDIA_DEVICES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ void nvidia_gpus_name(struct nvidia_gpus *gpus, const uint8_t uuid[16], char *na
 
 /* "GR0", "COPY2", "NVDEC0"; "engine 77" where the number is not known. */
 const char *nvidia_engine_name(uint32_t number, char name[NVIDIA_ENGINE_NAME]);
-
-#endif

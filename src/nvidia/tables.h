@@ -11,8 +11,7 @@
  * Layouts that changed have a row for each, with the first and the last major version of the driver
  * that it is for; 0: no bound. Numbers do not change their meaning.
  */
-#ifndef CUSCOPE_NVIDIA_TABLES_H
-#define CUSCOPE_NVIDIA_TABLES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ struct nvidia_params {
 
 extern const struct nvidia_params nvidia_class_params[], nvidia_control_params[];
 extern const size_t n_nvidia_class_params, n_nvidia_control_params;
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The DETAILS of a line in the three parts that the table fits into a line. Private
  * to src/output. */
-#ifndef CUSCOPE_OUTPUT_DESCRIBE_H
-#define CUSCOPE_OUTPUT_DESCRIBE_H
+#pragma once
 
 #include "base/buf.h"
 #include "output/format.h"
@@ -68,5 +67,3 @@ const char *frame_kind_name(enum frame_kind kind);
 
 /* Appends the function, or where it has no name its file, "[libcuda.so.1]". Not made safe. */
 void frame_add_words(const struct stack_frame *frame, struct buf *out);
-
-#endif

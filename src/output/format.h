@@ -4,8 +4,7 @@
  * whole lines or packets. sink.c stands in front of it: it joins calls and work, says which events
  * the filters let through, writes what the format has appended, and counts. Private to src/output.
  */
-#ifndef CUSCOPE_OUTPUT_FORMAT_H
-#define CUSCOPE_OUTPUT_FORMAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -164,5 +163,3 @@ float arg_float(uint64_t word);
 
 /* "cudaErrorMemoryAllocation (2)", "error 12345 (12345)" */
 void add_result(struct buf *out, const struct call *call);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The keys of jsonl lines: of what ran on the GPU, ranges, samples and stacks. Private to
  * src/output. */
-#ifndef CUSCOPE_OUTPUT_JSONL_PARTS_H
-#define CUSCOPE_OUTPUT_JSONL_PARTS_H
+#pragma once
 
 #include "base/buf.h"
 #include "output/format.h"
@@ -43,5 +42,3 @@ const char *jsonl_op(enum api_op op); /* "graph_launch" */
 
 /* "kernel" (a launch), "memory", "transfer", "userspace", "kernel_side", "hook" */
 const char *jsonl_type(const struct call *call);
-
-#endif

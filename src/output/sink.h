@@ -3,8 +3,7 @@
  * Output formats: consumers that write events to a stream or a file. One row of a table each, so
  * that --format, the ending of -o FILE, --help, `trace` and `export` know the same ones.
  */
-#ifndef CUSCOPE_OUTPUT_SINK_H
-#define CUSCOPE_OUTPUT_SINK_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -91,5 +90,3 @@ bool sink_ended(const struct consumer *sink);
  * "size=1.00 TiB = cudaErrorMemoryAllocation (2)".
  */
 void describe_call(const struct call *call, struct buf *out);
-
-#endif

@@ -3,8 +3,7 @@
  * Who the processes of an output are: user, container, pod, job and rank, as the trace has them.
  * That is known at the end, so outputs note which processes they have, and tell then.
  */
-#ifndef CUSCOPE_OUTPUT_WHO_H
-#define CUSCOPE_OUTPUT_WHO_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/json.h"
@@ -39,5 +38,3 @@ bool who_rank_of(const struct run_info *run, uint32_t pid, uint64_t begin_ns, un
 /* The members of an object: "pid", and each word by its name. "own_word": those that the process
  * could have made up. */
 void who_json(const struct run_identity *identity, struct json *json);
-
-#endif

@@ -8,8 +8,7 @@
  * where they can be told (helper_inside.h). 200 pages that a bad disk needs 20 ms for can be waited
  * for at once.
  */
-#ifndef CUSCOPE_PROBE_ACCOUNT_H
-#define CUSCOPE_PROBE_ACCOUNT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,5 +67,3 @@ bool look_time_was_over(enum look_time what);
 
 /* `busy_ns`: as by helper_busy_ns(). */
 void look_time_charge(enum look_time what, uint64_t person, uint64_t busy_ns);
-
-#endif

@@ -3,8 +3,7 @@
  * Attaching: a set of points in one file, hooked together by the mechanism that the programs were
  * loaded for. Knows nothing of what the points mean; the cookie carries that.
  */
-#ifndef CUSCOPE_PROBE_ATTACH_H
-#define CUSCOPE_PROBE_ATTACH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ void attachment_free(struct attachment *attachment);
 
 /* The same, but nobody waits for the kernel's grace periods (later.h). */
 void attachment_free_later(struct attachment *attachment);
-
-#endif

@@ -3,8 +3,7 @@
  * How long threads of targets are blocked: the programs on the scheduler's tracepoints, and what
  * they do not tell because it has not come to its end.
  */
-#ifndef CUSCOPE_PROBE_BLOCKED_THREADS_H
-#define CUSCOPE_PROBE_BLOCKED_THREADS_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -29,5 +28,3 @@ void blocked_threads_end(struct blocked_threads *threads);
 /* After the end: who is blocked still, and what was added up and not told yet. */
 void blocked_threads_rest(struct blocked_threads *threads,
                           void (*each)(void *data, const struct wire_blocked *record), void *data);
-
-#endif

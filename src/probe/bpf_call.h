@@ -4,8 +4,7 @@
  * names for those that attach one probe. Descriptors are returned to the caller, who closes them;
  * failures are negative errnos.
  */
-#ifndef CUSCOPE_PROBE_BPF_CALL_H
-#define CUSCOPE_PROBE_BPF_CALL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ void *bpf_section_shared(struct bpf_object *object, size_t bytes);
  * `path` is relative to its root. Returns a descriptor or a negative errno.
  */
 int tracefs_open(const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A program run on each CPU so many times a second, by the CPU's clock: while it is idle, not. */
-#ifndef CUSCOPE_PROBE_CPU_SAMPLES_H
-#define CUSCOPE_PROBE_CPU_SAMPLES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ struct cpu_samples;
 int cpu_samples_begin(int program, uint64_t period_ns, struct cpu_samples **samples,
                       struct err *err);
 void cpu_samples_end(struct cpu_samples *samples); /* NULL is allowed */
-
-#endif

@@ -6,8 +6,7 @@
  *
  *   driver_functions_open -> driver_functions_read ... -> driver_functions_free
  */
-#ifndef CUSCOPE_PROBE_DRIVER_FUNCTIONS_H
-#define CUSCOPE_PROBE_DRIVER_FUNCTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ void driver_functions_detach(struct driver_functions *hooks);
 bool driver_functions_xids(const struct driver_functions *hooks);
 
 const struct driver_state *driver_functions_state(const struct driver_functions *hooks);
-
-#endif

@@ -3,8 +3,7 @@
  * The programs at system calls to devices of the NVIDIA driver: attached to their tracepoints, for
  * programs that were loaded with settings.driver_calls.
  */
-#ifndef CUSCOPE_PROBE_DRIVER_HOOKS_H
-#define CUSCOPE_PROBE_DRIVER_HOOKS_H
+#pragma once
 
 #include "base/err.h"
 #include "probe/programs.h"
@@ -29,5 +28,3 @@ void driver_hooks_tell(struct programs *programs, const struct wire_device devic
 
 /* Hands the calls that threads are in at this moment to `each`, as unfinished, ended now. */
 void driver_hooks_open_calls(struct programs *programs, programs_record_fn each, void *data);
-
-#endif

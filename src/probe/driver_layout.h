@@ -4,8 +4,7 @@
  * (BTF) where it has them, else by the driver's version. Nothing of it is an interface, so it is
  * known for the versions that were looked at, and newer ones are taken to be like the last.
  */
-#ifndef CUSCOPE_PROBE_DRIVER_LAYOUT_H
-#define CUSCOPE_PROBE_DRIVER_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ bool driver_layout_by_version(unsigned version, struct driver_layout *layout);
 
 /* Puts right what the types of nvidia_uvm say; false where they are not as expected. */
 bool driver_layout_by_types(const struct btf *types, struct driver_layout *layout);
-
-#endif

@@ -8,8 +8,7 @@
  * library with cudart linked in has it in .symtab only. Most files are no modules, so that answer
  * must be quick: .dynsym by its hash table, .symtab by one pass.
  */
-#ifndef CUSCOPE_PROBE_ELF_FILE_H
-#define CUSCOPE_PROBE_ELF_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ bool elf_file_has_layer(const struct elf_file *file, enum api_layer layer);
 
 /* The bytes of the file from `offset`, at most `len`: valid until the next call. */
 const uint8_t *elf_file_bytes(const struct elf_file *file, uint64_t offset, size_t *len);
-
-#endif

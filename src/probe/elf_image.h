@@ -9,8 +9,7 @@
  * is the time spent following tables. libelf reads whole sections and knows no hash tables. The few
  * structs that are needed here come from <elf.h>.
  */
-#ifndef CUSCOPE_PROBE_ELF_IMAGE_H
-#define CUSCOPE_PROBE_ELF_IMAGE_H
+#pragma once
 
 #include <elf.h>
 #include <stdbool.h>
@@ -95,5 +94,3 @@ int elf_symbols_find(const struct elf_image *image, const struct elf_symbols *sy
  */
 int elf_symbols_each(const struct elf_image *image, const struct elf_symbols *symbols,
                      int (*each)(const Elf64_Sym *symbol, void *data), void *data);
-
-#endif

@@ -9,8 +9,7 @@
  * functions begin and end is in the unwind tables, which stripping leaves. One whose stack is not
  * that of an entry there is a part that the compiler moved away, and is left out.
  */
-#ifndef CUSCOPE_PROBE_ELF_RUNTIME_H
-#define CUSCOPE_PROBE_ELF_RUNTIME_H
+#pragma once
 
 #include "probe/elf_image.h"
 
@@ -29,5 +28,3 @@ struct elf_runtime_function {
  */
 int elf_runtime_find(const struct elf_image *image, bool patient,
                      struct elf_runtime_function **list, size_t *n);
-
-#endif

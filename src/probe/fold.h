@@ -4,8 +4,7 @@
  * programs are loaded (wire_settings.fold); each hook has a plan of what its calls add to which.
  * Here are the maps.
  */
-#ifndef CUSCOPE_PROBE_FOLD_H
-#define CUSCOPE_PROBE_FOLD_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ size_t fold_room(const char *map); /* how much a map holds where its tool is on 
 /* So many rows of a process that goes on were deleted: it may have others in their place. */
 void fold_give_back(struct programs *programs, uint64_t born_ns, uint32_t tgid,
                     enum fold_share_of of, uint64_t rows);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which functions a sum needs, and what a call of each adds to it: see fold.h. */
-#ifndef CUSCOPE_PROBE_FOLD_PLAN_H
-#define CUSCOPE_PROBE_FOLD_PLAN_H
+#pragma once
 
 #include "bpf/wire_fold.h"
 #include "cuda/api.h"
@@ -13,5 +12,3 @@ unsigned fold_memories(unsigned tools, enum api_op op);
 
 /* What a call of this function adds up to; FOLD_SEND for what no sum wants. */
 void fold_plan(const struct api *api, enum api_abi abi, struct fold_plan *plan);
-
-#endif

@@ -19,8 +19,7 @@
  * targets. Without helper_begin, and in a process that was forked since, everything is done here
  * and may hang. On any thread.
  */
-#ifndef CUSCOPE_PROBE_HELPER_H
-#define CUSCOPE_PROBE_HELPER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -148,5 +147,3 @@ uint64_t helper_unanswered(void);
 /* A sentence on a target that was given up, or whose user has made cuscope wait too long, once
  * each; false: there is none. */
 bool helper_news(pid_t *pid, char *text, size_t size);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What helper.c says to the processes of helper_process.c, and they to it. */
-#ifndef CUSCOPE_PROBE_HELPER_INSIDE_H
-#define CUSCOPE_PROBE_HELPER_INSIDE_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -141,5 +140,3 @@ pid_t helper_now(void);
  * opened but for their path, *is_path then. */
 void helper_do(const struct helper_request *request, int fd, bool aside,
                struct helper_answer *answer, int *fd_out);
-
-#endif

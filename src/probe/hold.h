@@ -12,8 +12,7 @@
  *
  * SIGSTOP would do without ptrace, but shells, sudo and timeout see their child stop and act on it.
  */
-#ifndef CUSCOPE_PROBE_HOLD_H
-#define CUSCOPE_PROBE_HOLD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -98,5 +97,3 @@ int hold_wait(struct hold *hold, bool patient);
 
 /* Releases; a command that was never let go is killed. */
 void hold_free(struct hold *hold);
-
-#endif

@@ -6,8 +6,7 @@
  * Those of functions that no file has any more stay unused. They are few: an owner has no more of
  * them than his files had at once (hook_numbers.h).
  */
-#ifndef CUSCOPE_PROBE_HOOK_NUMBERS_H
-#define CUSCOPE_PROBE_HOOK_NUMBERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ int hook_numbers_take(struct hook_numbers *numbers, struct shares *shares, struc
 void hook_numbers_give_back(struct hook_numbers *numbers, const struct module *module);
 
 void hook_numbers_free(struct hook_numbers *numbers);
-
-#endif

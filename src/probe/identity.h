@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* As whom a command runs, and what it finds in its environment. */
-#ifndef CUSCOPE_PROBE_IDENTITY_H
-#define CUSCOPE_PROBE_IDENTITY_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -56,5 +55,3 @@ void origin_save(struct origin *origin);
 
 /* In the child, between fork and exec; async-signal-safe. */
 void origin_restore(const struct origin *origin);
-
-#endif

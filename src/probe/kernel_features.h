@@ -3,8 +3,7 @@
  * What this kernel can do, found by trying it, not by its version: distributions carry features
  * back, and clouds build kernels without them.
  */
-#ifndef CUSCOPE_PROBE_KERNEL_FEATURES_H
-#define CUSCOPE_PROBE_KERNEL_FEATURES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -67,5 +66,3 @@ long self_target(long a, long b);
 
 /* Its offset in /proc/self/exe, 0 if the program headers do not tell. */
 uint64_t self_target_offset(void);
-
-#endif

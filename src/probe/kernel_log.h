@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* New lines of the kernel's log (/dev/kmsg), as they come; those that were there before are not
  * told. */
-#ifndef CUSCOPE_PROBE_KERNEL_LOG_H
-#define CUSCOPE_PROBE_KERNEL_LOG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ const char *kernel_log_line(struct kernel_log *log);
 const char *kernel_log_text(char *record);
 
 uint64_t kernel_log_lost(const struct kernel_log *log);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* CUDA libraries in the usual places of this machine, for commands that were given no process. */
-#ifndef CUSCOPE_PROBE_LIBRARIES_H
-#define CUSCOPE_PROBE_LIBRARIES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -38,5 +37,3 @@ int beforehand_open(const char *path);
 /* What the loader's cache says of CUDA libraries, in the text of it; for tests. */
 void beforehand_cache(const char *cache, unsigned long bytes,
                       void (*each)(void *data, const char *path), void *data);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* /proc/PID/maps, line by line: the executable mappings of a process. */
-#ifndef CUSCOPE_PROBE_MAPS_H
-#define CUSCOPE_PROBE_MAPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ int path_open_here(pid_t pid, const char *path, bool *is_path);
  * `person` (person.h) is who ran it. No sentence.
  */
 int mapping_open_gone(pid_t parent, uint64_t person, const struct mapping *mapping);
-
-#endif

@@ -4,8 +4,7 @@
  * is (device, inode), not by its path: one attach serves every process and every container that
  * maps it.
  */
-#ifndef CUSCOPE_PROBE_MODULE_H
-#define CUSCOPE_PROBE_MODULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -180,5 +179,3 @@ enum wire_stack_kind hook_stack_kind(const struct hook *hook);
 
 /* The cookie of a hook: its number and plan. */
 uint64_t hook_cookie(const struct hook *hook);
-
-#endif

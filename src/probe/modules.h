@@ -3,8 +3,7 @@
  * All modules that targets have shown, hooked as they come to light. Looking may be done on any
  * thread; a hook's number can be turned into the hook without a lock at any time.
  */
-#ifndef CUSCOPE_PROBE_MODULES_H
-#define CUSCOPE_PROBE_MODULES_H
+#pragma once
 
 #include "probe/module.h"
 #include "trace/event.h"
@@ -173,5 +172,3 @@ void modules_tell_unseen_hooks(struct modules *modules);
 
 /* Processes so far that ended before a CUDA library of theirs could be looked into. */
 uint64_t modules_unseen(const struct modules *modules);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The inside of struct modules: shared by modules.c (taking in, telling) and the files
  * of looking. */
-#ifndef CUSCOPE_PROBE_MODULES_INSIDE_H
-#define CUSCOPE_PROBE_MODULES_INSIDE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -205,5 +204,3 @@ void modules_settled(struct modules *modules, const struct seen_file *file, uint
 
 /* Forgets a file; a module is unhooked, and said to have been written anew. */
 void modules_forget(struct modules *modules, struct seen_file *file);
-
-#endif

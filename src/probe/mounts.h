@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Who stands behind a file system: this machine, root, or a user by FUSE. */
-#ifndef CUSCOPE_PROBE_MOUNTS_H
-#define CUSCOPE_PROBE_MOUNTS_H
+#pragma once
 
 #include <glob.h>
 #include <stdbool.h>
@@ -67,5 +66,3 @@ int roots_path_glob(const char *pattern, glob_t *found);
 
 /* Where a descriptor lies, which the caller frees; NULL: nowhere. */
 char *roots_path_real(int fd);
-
-#endif

@@ -7,8 +7,7 @@
  * The glob is a row of positions, each a set of bytes; a star lets the position that it stands
  * before wait. A name is matched by a set of bits, one for each position that may be next.
  */
-#ifndef CUSCOPE_PROBE_NAME_GLOB_H
-#define CUSCOPE_PROBE_NAME_GLOB_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ bool name_glob_compile(const char *text, struct wire_glob *glob);
 
 /* Of a name longer than 255 bytes, which no file has, only those are looked at. */
 bool name_glob_matches(const struct wire_glob *glob, const char *name);
-
-#endif

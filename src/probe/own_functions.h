@@ -3,8 +3,7 @@
  * The functions and markers of one ELF file that hooks of users name. The file is chosen by its
  * name, and may be no CUDA library at all.
  */
-#ifndef CUSCOPE_PROBE_OWN_FUNCTIONS_H
-#define CUSCOPE_PROBE_OWN_FUNCTIONS_H
+#pragma once
 
 #include "hooks/hook_list.h"
 
@@ -54,5 +53,3 @@ void own_functions_free(struct own_functions *functions);
 
 /* Functions that a glob may stand for. */
 size_t own_functions_limit(const struct hook_list *hooks);
-
-#endif

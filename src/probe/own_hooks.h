@@ -3,8 +3,7 @@
  * Hooks that users ask for, as they are in the kernel: numbers, plans, and what was attached. Those
  * on files belong to a module (struct own_module); those of the kernel to the list itself.
  */
-#ifndef CUSCOPE_PROBE_OWN_HOOKS_H
-#define CUSCOPE_PROBE_OWN_HOOKS_H
+#pragma once
 
 #include "hooks/hook_list.h"
 #include "probe/attach.h"
@@ -88,5 +87,3 @@ void own_module_attach(struct own_hooks *own, struct own_module *module, int fd,
 
 /* Hooks of files for which no file was seen: told to `miss`. Once, at the end. */
 void own_hooks_tell_unseen(const struct own_hooks *own, own_miss_fn miss, void *data);
-
-#endif

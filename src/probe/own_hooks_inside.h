@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The inside of struct own_hooks: own_hooks.c gives numbers and plans, own_module.c hooks files. */
-#ifndef CUSCOPE_PROBE_OWN_HOOKS_INSIDE_H
-#define CUSCOPE_PROBE_OWN_HOOKS_INSIDE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,5 +21,3 @@ struct own_hooks {
 	char **missing; /* of each: which file that it is for lacks it */
 	_Atomic(struct own_hook *) hooks[WIRE_HOOKS_MAX];
 };
-
-#endif

@@ -3,8 +3,7 @@
  * Hooks of the kernel that users ask for: functions, by kprobes, and tracepoints. What there is,
  * and whether this kernel lets it be hooked, is found out before anything is attached.
  */
-#ifndef CUSCOPE_PROBE_OWN_KERNEL_H
-#define CUSCOPE_PROBE_OWN_KERNEL_H
+#pragma once
 
 #include "probe/own_hooks.h"
 #include "probe/own_symbols.h"
@@ -45,5 +44,3 @@ void own_kernel_free(struct own_kernel *kernel); /* detaches */
 
 /* Whether a hook waits for a module that is not loaded; and looks for it again. */
 void own_kernel_look_again(struct own_kernel *kernel, own_miss_fn miss, void *data);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the programs record of a hook that a user asked for, and what it is called in the trace. */
-#ifndef CUSCOPE_PROBE_OWN_PLAN_H
-#define CUSCOPE_PROBE_OWN_PLAN_H
+#pragma once
 
 #include "bpf/wire_hooks.h"
 #include "cuda/api.h"
@@ -51,5 +50,3 @@ const struct api *own_plan_row(const struct hook_spec *spec, const char *name, s
 
 /* Reads the argument string of a marker, "-4@%edi 8@-16(%rbp)". False where it is none. */
 bool own_places_of_marker(const char *text, struct own_place *places, size_t *n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel's functions by name, and whether kprobes can be put there. */
-#ifndef CUSCOPE_PROBE_OWN_SYMBOLS_H
-#define CUSCOPE_PROBE_OWN_SYMBOLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ const char *own_symbols_refused(void);
 /* "nvidia-uvm" and "nvidia_uvm" are one. */
 bool own_symbols_is_module(const char *wanted, const char *module);
 bool own_symbols_is_loaded(const char *module);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * What was no terminal stays as it is: a pipe, a file.
  */
-#ifndef CUSCOPE_PROBE_OWN_TERMINAL_H
-#define CUSCOPE_PROBE_OWN_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -64,5 +63,3 @@ struct relay {
 };
 
 void relay_run(const struct relay *relay) __attribute__((noreturn));
-
-#endif

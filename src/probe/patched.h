@@ -6,8 +6,7 @@
  * of what was written. Such a process ends by that. A probe is in the file, for all who have it
  * mapped, targets or not. So they are looked for before it is put there.
  */
-#ifndef CUSCOPE_PROBE_PATCHED_H
-#define CUSCOPE_PROBE_PATCHED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ void patched_jumps(int fd, struct patch_point *points, size_t n, pid_t pid);
 /* Why calls of such a function are seen in no process: what is said behind the one that has it. */
 #define PATCHED_WHY                                                                                \
 	"has code of its own there, and a probe in this file would end it: hooked in no process"
-
-#endif

@@ -8,8 +8,7 @@
  * A namespace that root has made, for a container, is a person of its own: what runs there is not
  * trusted like root. So is a range that was given to root, or to somebody unknown.
  */
-#ifndef CUSCOPE_PROBE_PERSON_H
-#define CUSCOPE_PROBE_PERSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ bool sight_read(pid_t pid, pid_t tid, struct sight *sight);
 
 /* Whether who has this sight could look into the other. */
 bool sight_covers(const struct sight *who, const struct sight *whom);
-
-#endif

@@ -6,8 +6,7 @@
  * return address and stack arguments. Nothing in the function may jump to that instruction. If
  * there is none, the probe goes on the entry.
  */
-#ifndef CUSCOPE_PROBE_PLACEMENT_H
-#define CUSCOPE_PROBE_PLACEMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ struct placement {
  */
 void placement_choose(const uint8_t *code, size_t len, uint64_t size, enum api_abi abi,
                       const struct emulation *emulation, struct placement *placement);
-
-#endif

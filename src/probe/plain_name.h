@@ -13,8 +13,7 @@
  * made, by the one that makes helpers (helper.h), when the first such name comes; without
  * helper_begin, and in a process that was forked since, such names are not read. On any thread.
  */
-#ifndef CUSCOPE_PROBE_PLAIN_NAME_H
-#define CUSCOPE_PROBE_PLAIN_NAME_H
+#pragma once
 
 #include <stdint.h>
 
@@ -48,5 +47,3 @@ struct plain_name_ends plain_name_ends(void);
  * A name of 300 bytes can make this take hours: names of programs are read by plain_name.h.
  */
 char *function_name_demangle(const char *linked);
-
-#endif

@@ -5,8 +5,7 @@
  *
  *   programs_load -> programs_follow_processes -> (attach.h) -> programs_ring ... -> programs_free
  */
-#ifndef CUSCOPE_PROBE_PROGRAMS_H
-#define CUSCOPE_PROBE_PROGRAMS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -160,5 +159,3 @@ uint32_t *programs_threads(struct programs *programs, size_t *n);
 /* Hands the calls that threads are in at this moment to `each`, as unfinished, ended now, with
  * their places on the stack. */
 void programs_open_calls(struct programs *programs, programs_record_fn each, void *data);
-
-#endif

@@ -5,8 +5,7 @@
  * be full by then. So a thread of the set looks at the rings and copies what fills them into
  * memory (`ring_keep`), where the reader finds it as if it still lay in the ring.
  */
-#ifndef CUSCOPE_PROBE_RINGS_H
-#define CUSCOPE_PROBE_RINGS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ void rings_watch(struct rings *rings, size_t most);
 /* Around ring_peek and ring_advance, not around what takes long: the thread waits meanwhile. */
 void rings_enter(struct rings *rings);
 void rings_leave(struct rings *rings);
-
-#endif

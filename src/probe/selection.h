@@ -3,8 +3,7 @@
  * Which functions are hooked: the defaults of src/cuda, and what the user asked for. One place, so
  * that `cuscope probes` shows exactly what `cuscope trace` does.
  */
-#ifndef CUSCOPE_PROBE_SELECTION_H
-#define CUSCOPE_PROBE_SELECTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ const char *no_return_for_symbol(const char *symbol);
  * through them for return addresses. C code that Go calls is on a stack of its own, which stays.
  */
 const char *no_return_for_file(const struct elf_image *image);
-
-#endif

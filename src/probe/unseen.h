@@ -4,8 +4,7 @@
  * time so far, or because the process ended first. What becomes of each is asked at the end. A file
  * that is read after all is taken out, and those that had it mapped are told.
  */
-#ifndef CUSCOPE_PROBE_UNSEEN_H
-#define CUSCOPE_PROBE_UNSEEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ uint64_t unseen_settle(struct unseen *unseen, const struct wire_file *file,
  * library (`cuda`), or all others. Appends the names of a few of the files.
  */
 uint64_t unseen_processes(const struct unseen *unseen, bool cuda, struct buf *names);
-
-#endif

@@ -13,8 +13,7 @@
  *   uvm_queue_open -> uvm_queue_read ... until uvm_queue_is_over or uvm_queue_is_closed ->
  * uvm_queue_read -> uvm_queue_free
  */
-#ifndef CUSCOPE_PROBE_UVM_QUEUE_H
-#define CUSCOPE_PROBE_UVM_QUEUE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -81,5 +80,3 @@ struct uvm_queue *uvm_queue_over(void *memory, uint32_t entries);
 /* For tests: its address space is a process's descriptor of anything, of which the queue owns a
  * copy then. Returns 0 or a negative errno. */
 int uvm_queue_hold(struct uvm_queue *queue, pid_t pid, int fd, int copy);
-
-#endif

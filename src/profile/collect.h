@@ -8,8 +8,7 @@
  * Where only some launches were walked, what ran for the others goes to the stacks of the same
  * kernel, in proportion to what is known: each kernel's time is exact, its split is estimated.
  */
-#ifndef CUSCOPE_PROFILE_COLLECT_H
-#define CUSCOPE_PROFILE_COLLECT_H
+#pragma once
 
 #include "analysis/work.h"
 #include "profile/profile.h"
@@ -44,5 +43,3 @@ struct collect_figures {
 };
 
 void collect_figures(const struct consumer *collect, struct collect_figures *figures);
-
-#endif

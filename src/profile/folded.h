@@ -5,8 +5,7 @@
  * alike, so that both have widths that can be compared. Readers take them for samples, and some
  * make one of each: of nanoseconds there would be a thousand times as many.
  */
-#ifndef CUSCOPE_PROFILE_FOLDED_H
-#define CUSCOPE_PROFILE_FOLDED_H
+#pragma once
 
 #include <stdio.h>
 
@@ -25,5 +24,3 @@
  * another negative errno.
  */
 int profile_read_folded(struct profile *profile, FILE *in, const char *name, struct err *err);
-
-#endif

@@ -17,8 +17,7 @@
  * asked for. Frames and names are copied. Memory is bounded: a stack that there is no room for is
  * counted, with its weight, under a frame "[stacks not kept]", which every output shows.
  */
-#ifndef CUSCOPE_PROFILE_PROFILE_H
-#define CUSCOPE_PROFILE_PROFILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -116,5 +115,3 @@ size_t profile_bytes(const struct profile *profile);
  * tables (mostly libfoo.so)". Names in it are as they are in the profile: see text.h.
  */
 void profile_completeness(const struct profile *profile, struct buf *out);
-
-#endif

@@ -5,8 +5,7 @@
  * Stacks are a tree of nodes, the outermost frame first, so that those which begin alike share
  * memory. A node's parent has a smaller number than the node. A row is one stack with its weights.
  */
-#ifndef CUSCOPE_PROFILE_PROFILE_PRIVATE_H
-#define CUSCOPE_PROFILE_PROFILE_PRIVATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -174,5 +173,3 @@ static inline const struct profile_frame *profile_frame_of(const struct profile 
 {
 	return &profile->frames[profile->nodes[node].frame];
 }
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Names come from untrusted programs. In every format they are data and nothing else.
  */
-#ifndef CUSCOPE_PROFILE_PROFILE_WRITE_H
-#define CUSCOPE_PROFILE_PROFILE_WRITE_H
+#pragma once
 
 #include <stdio.h>
 
@@ -82,5 +81,3 @@ int profile_diff_write(const struct profile_pair *pair, enum profile_format form
  */
 int profile_diff_functions(const struct profile_pair *pair, size_t functions,
                            const struct table_options *table, struct err *err);
-
-#endif

@@ -10,8 +10,7 @@
  * Node 0 stands for all and has no name. Its memory is that of the stacks' frames that differ by
  * name, at some 100 bytes each.
  */
-#ifndef CUSCOPE_PROFILE_TREE_H
-#define CUSCOPE_PROFILE_TREE_H
+#pragma once
 
 #include "profile/profile_private.h"
 
@@ -98,5 +97,3 @@ struct flame_layout {
 /* `mean`: a frame is as wide as the mean of its shares of both sides. */
 void flame_lay_out(const struct tree *tree, bool mean, struct flame_layout *layout);
 void flame_layout_free(struct flame_layout *layout);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Figures and phrases that all outputs of a profile have in common. Private to src/profile. */
-#ifndef CUSCOPE_PROFILE_WORDS_H
-#define CUSCOPE_PROFILE_WORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ void frame_label(const struct stack_frame *frame, bool by_line, struct buf *out)
 
 /* Takes the line off a label: what has changed is told by function. In its place. */
 void frame_label_drop_line(char *label);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The writers of each format. Private to src/profile. */
-#ifndef CUSCOPE_PROFILE_WRITERS_H
-#define CUSCOPE_PROFILE_WRITERS_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/lines.h"
@@ -46,5 +45,3 @@ void flame_add_colours(const struct flame *flame, struct buf *out);
 
 /* Not yet safe: for xml_add_text(). */
 void flame_add_title(const struct flame *flame, struct buf *out);
-
-#endif

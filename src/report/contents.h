@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a trace consists of: events by kind, processes, functions, kernels. */
-#ifndef CUSCOPE_REPORT_CONTENTS_H
-#define CUSCOPE_REPORT_CONTENTS_H
+#pragma once
 
 #include "analysis/stack_counts.h"
 #include "trace/event.h"
@@ -38,5 +37,3 @@ struct consumer *contents_new(void);
 
 /* Owned by the consumer. */
 const struct contents *contents_of(const struct consumer *consumer);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables of what functions of the driver tell: of their own reports, and of the report `kernel`. */
-#ifndef CUSCOPE_REPORT_DRIVER_ROWS_H
-#define CUSCOPE_REPORT_DRIVER_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ extern const struct table_column managed_columns[MANAGED_COLUMNS], xid_columns[X
 /* The rows of a table that was begun, with their notes; how many there are. */
 size_t managed_rows_write(struct table *table, struct consumer *managed_use);
 size_t xid_rows_write(struct table *table, const struct xids *xids);
-
-#endif

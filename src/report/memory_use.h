@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What memory was used for: by kind, by the function that made it, and what stayed. */
-#ifndef CUSCOPE_REPORT_MEMORY_USE_H
-#define CUSCOPE_REPORT_MEMORY_USE_H
+#pragma once
 
 #include "analysis/memory.h"
 #include "report/memory_nvml.h"
@@ -55,5 +54,3 @@ const struct kept_allocation *memory_use_kept(struct consumer *use, size_t *n);
 const struct memory_nvml_row *memory_use_nvml(struct consumer *use, size_t *n);
 
 const struct memory *memory_use_memory(const struct consumer *use);
-
-#endif

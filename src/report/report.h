@@ -8,8 +8,7 @@
  * A new report is one file with its struct report_kind, declared in report/reports.h, and one row
  * in report/reports.c.
  */
-#ifndef CUSCOPE_REPORT_REPORT_H
-#define CUSCOPE_REPORT_REPORT_H
+#pragma once
 
 #include "table/table.h"
 #include "trace/event.h"
@@ -197,5 +196,3 @@ void report_note_refused(struct table *table, const struct run_info *run);
 
 /* The note that figures are of a part of the time, where they are. */
 void report_note_estimated(struct table *table, const struct run_info *run);
-
-#endif

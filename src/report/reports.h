@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What reports are made of, for the rows in reports.c. */
-#ifndef CUSCOPE_REPORT_REPORTS_H
-#define CUSCOPE_REPORT_REPORTS_H
+#pragma once
 
 #include "report/report.h"
 
@@ -26,5 +25,3 @@ struct consumer *why_report_kept(const struct report_options *options);
 /* The same for reports whose tables are written so: to be `why` of their options. */
 struct consumer *why_report_common(const struct table_options *table,
                                    const struct report_options *options);
-
-#endif

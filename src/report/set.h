@@ -3,8 +3,7 @@
  * Several reports from one pass over a trace. They are printed in the order in which they were
  * named, although all of them see the same events: what comes too early waits in temporary files.
  */
-#ifndef CUSCOPE_REPORT_SET_H
-#define CUSCOPE_REPORT_SET_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -40,5 +39,3 @@ struct consumer *report_set_why(const struct report_set *set);
 
 /* After the consumers have had their end: prints what waited, closes files. */
 int report_set_finish(struct report_set *set, struct err *err);
-
-#endif

@@ -4,8 +4,7 @@
  * are one consumer that is told by a row of a table what belongs together. The rows that come out
  * are printed as a report, or compared with those of another trace.
  */
-#ifndef CUSCOPE_REPORT_SUMS_H
-#define CUSCOPE_REPORT_SUMS_H
+#pragma once
 
 #include "analysis/spread.h"
 #include "report/report.h"
@@ -41,5 +40,3 @@ bool sums_has_source(struct consumer *consumer);
 
 /* The order of two rows by what names them: 0 where they belong together. */
 int sums_compare_labels(const struct sums_row *a, const struct sums_row *b);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What each thread did, and how much of its time CUDA took. */
-#ifndef CUSCOPE_REPORT_THREAD_USE_H
-#define CUSCOPE_REPORT_THREAD_USE_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -22,5 +21,3 @@ struct consumer *thread_use_new(void);
 
 /* Most time in CUDA first. Owned by `use`, until the next event. */
 const struct thread_use_row *thread_use_rows(struct consumer *use, size_t *n);
-
-#endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Columns that tell who processes are, for tables with a row a process: those that any of them has.
  */
-#ifndef CUSCOPE_REPORT_WHO_COLUMNS_H
-#define CUSCOPE_REPORT_WHO_COLUMNS_H
+#pragma once
 
 #include "base/buf.h"
 #include "report/report.h"
@@ -37,5 +36,3 @@ void add_function_name(struct buf *out, const struct function *function);
 
 /* "[CUDA memcpy Host-to-Device]", "[CUDA memset]"; NULL for a kernel. */
 const char *operation_name(const struct activity *activity);
-
-#endif

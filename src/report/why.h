@@ -3,8 +3,7 @@
  * The one answer: where the time of a recording went, and what to change first. A consumer: it is
  * fed a recording once, and prints in its end(), or after it is asked for what it found.
  */
-#ifndef CUSCOPE_REPORT_WHY_H
-#define CUSCOPE_REPORT_WHY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ void why_windows(struct consumer *why, size_t n, why_window_fn *tell, void *data
 
 /* The one or the other, as the command prints it. */
 int why_write(struct consumer *why, FILE *out, bool as_json, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What bounds a GPU that has work all the time, by its own metrics. Private to report/why.c. */
-#ifndef CUSCOPE_REPORT_WHY_BOUND_H
-#define CUSCOPE_REPORT_WHY_BOUND_H
+#pragma once
 
 #include "account/account.h"
 #include "analysis/metrics_use.h"
@@ -36,5 +35,3 @@ enum why_bound why_bound_of(const struct metrics_use *use, uint32_t gpu);
 const char *why_bound_name(enum why_bound bound); /* "tensor", for programs; NULL of the first */
 /* "its tensor cores, busy 93 % of that time": half a sentence; nothing where it is not known. */
 void why_bound_text(const struct metrics_use *use, uint32_t gpu, struct buf *out);
-
-#endif

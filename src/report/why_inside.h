@@ -3,8 +3,7 @@
  * What the writers of the answer share: text in why.c, JSON in why_json.c, tables in the folder
  * findings; and why_consumer.c, which reads. Private to them.
  */
-#ifndef CUSCOPE_REPORT_WHY_INSIDE_H
-#define CUSCOPE_REPORT_WHY_INSIDE_H
+#pragma once
 
 #include "account/answer.h"
 #include "account/ranks.h"
@@ -103,5 +102,3 @@ double why_part(const struct answer_change *change);
 double why_factor(const struct answer_change *change);
 double why_factor_most(const struct answer_change *change); /* if the host were never late */
 double why_left(const struct answer_change *change);        /* of 1: how long it is without it */
-
-#endif

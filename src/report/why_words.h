@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The words of the answer. Private to report/why.c. */
-#ifndef CUSCOPE_REPORT_WHY_WORDS_H
-#define CUSCOPE_REPORT_WHY_WORDS_H
+#pragma once
 
 #include "account/answer.h"
 #include "account/ranks.h"
@@ -71,5 +70,3 @@ const char *why_words_try(const struct answer_change *change, const struct chain
 /* What was not recorded and could have told more; ends with NULL. Static storage. */
 const char *const *why_words_missing(const struct facts *facts, const struct accounts *accounts,
                                      const struct why_options *options);
-
-#endif

@@ -3,8 +3,7 @@
  * The files that processes run, by device and inode, each open as long as somebody holds it and
  * its functions read when they are first asked for. See symbols.h for the bounds.
  */
-#ifndef CUSCOPE_STACK_CODE_FILES_H
-#define CUSCOPE_STACK_CODE_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ int code_file_fd(const struct code_file *file);
 /* In hexadecimal; NULL where it has none, or no function of it was asked for. As long as it is
  * held. */
 const char *code_file_build_id(const struct code_file *file);
-
-#endif

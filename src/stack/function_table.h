@@ -9,8 +9,7 @@
  *
  * Files are those of untrusted programs and are read as elf_image.h says.
  */
-#ifndef CUSCOPE_STACK_FUNCTION_TABLE_H
-#define CUSCOPE_STACK_FUNCTION_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,5 +78,3 @@ size_t kernel_symbols_count(const struct kernel_symbols *symbols); /* for tests 
 /* False where no function is known to be there. Strings live as long as the symbols. */
 bool kernel_symbols_find(const struct kernel_symbols *symbols, uint64_t address,
                          struct kernel_function *function);
-
-#endif

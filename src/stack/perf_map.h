@@ -4,8 +4,7 @@
  * begin and length in hexadecimal, and a name. Python does with -X perf, so do Java agents, node
  * and LuaJIT. The file is the program's own and is believed in nothing but names.
  */
-#ifndef CUSCOPE_STACK_PERF_MAP_H
-#define CUSCOPE_STACK_PERF_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ void perf_map_free(struct perf_map *map);    /* NULL is allowed */
  * that takes too much time.
  */
 const char *perf_map_find(struct perf_map *map, uint64_t address, uint64_t *into_bytes, bool *late);
-
-#endif

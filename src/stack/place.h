@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that stand between CUDA and those who want something of it: no place of a stack. */
-#ifndef CUSCOPE_STACK_PLACE_H
-#define CUSCOPE_STACK_PLACE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -10,5 +9,3 @@ bool place_is_wrapper(const char *function);
 
 /* The same, or it is a function of CUDA's itself, as where the runtime is linked in. */
 bool place_passes_on(const char *function);
-
-#endif

@@ -22,8 +22,7 @@
  * - open descriptors: one for each file, 4096 at most; of one user's files but root's 1024, and of
  *   all users' but root's 3072.
  */
-#ifndef CUSCOPE_STACK_SYMBOLS_H
-#define CUSCOPE_STACK_SYMBOLS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,5 +85,3 @@ void symbols_find_call(struct symbols *symbols, const struct process *process, u
 
 /* Names, lists of mappings and perf maps that had no room. */
 uint64_t symbols_refused(struct symbols *symbols);
-
-#endif

@@ -3,8 +3,7 @@
  * The longest of many, or the largest, or whatever comes first in an order: all are shown to it, it
  * keeps copies of the first N. Then those that are alike can be put together, with their number.
  */
-#ifndef CUSCOPE_TABLE_LONGEST_H
-#define CUSCOPE_TABLE_LONGEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ size_t longest_group(void *rows, size_t n, size_t row_bytes,
 
 /* Whether each of these stands for itself alone. */
 bool longest_all_single(const uint64_t *counts, size_t n);
-
-#endif

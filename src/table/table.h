@@ -28,8 +28,7 @@
  * A failure to write is kept: nothing more is written then, and table_end() returns it. Who writes
  * rows as long as events come asks table_failed().
  */
-#ifndef CUSCOPE_TABLE_TABLE_H
-#define CUSCOPE_TABLE_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -286,5 +285,3 @@ int table_end(struct table *table, struct err *err);
 
 /* After the last table: closes what is open in json. 0 or a negative errno. */
 int table_finish(struct table *table, struct err *err);
-
-#endif

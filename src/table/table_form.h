@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a form of tables implements. Private to the tables. */
-#ifndef CUSCOPE_TABLE_TABLE_FORM_H
-#define CUSCOPE_TABLE_TABLE_FORM_H
+#pragma once
 
 #include "table/table_text.h"
 #include "base/json.h"
@@ -121,5 +120,3 @@ void table_add_significant(struct buf *out, double value, int digits);
 
 /* With a fixed number of decimals, rounded. No printf: this runs for every cell. */
 void table_add_real(struct buf *out, double value, unsigned decimals);
-
-#endif

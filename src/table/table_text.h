@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tables for people. */
-#ifndef CUSCOPE_TABLE_TABLE_TEXT_H
-#define CUSCOPE_TABLE_TABLE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -41,5 +40,3 @@ size_t words_width(const struct table *table, size_t before, size_t otherwise);
  * more is left after it.
  */
 bool words_line(const char **text, size_t width, struct buf *line);
-
-#endif

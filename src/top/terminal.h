@@ -4,8 +4,7 @@
  * terminal_close(), at exit(), and by a handler when a crash ends the program. Only SIGKILL leaves
  * it as it is, as of every program.
  */
-#ifndef CUSCOPE_TOP_TERMINAL_H
-#define CUSCOPE_TOP_TERMINAL_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -86,5 +85,3 @@ void terminal_show(const struct screen *screen);
 
 /* Does not wait. A character, an enum top_key, or one of the above. */
 int terminal_key(void);
-
-#endif

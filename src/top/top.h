@@ -3,8 +3,7 @@
  * What `cuscope top` shows: a snapshot of the counts as lines of a screen, and what keys
  * change in that. Nothing here reads a clock, a key or a terminal, so a test sees what a user sees.
  */
-#ifndef CUSCOPE_TOP_TOP_H
-#define CUSCOPE_TOP_TOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -111,5 +110,3 @@ enum top_action top_key(struct top_view *view, const struct top_page *page, int 
  */
 void top_json(const struct top_page *page, const struct run_info *run, size_t most_bytes,
               struct buf *out);
-
-#endif

@@ -10,8 +10,7 @@
  * TOP_STREAMS_MAX streams and TOP_HOOKS_MAX hooks of one's own each. A process that ended is shown
  * for TOP_ENDED_NS more and then merged into one row with all that went before it.
  */
-#ifndef CUSCOPE_TOP_TOP_COUNTS_H
-#define CUSCOPE_TOP_TOP_COUNTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -153,5 +152,3 @@ void top_counts_end(struct top_counts *counts, uint32_t process_id, uint64_t now
 void top_counts_snapshot(const struct top_counts *counts, bool details_of_all,
                          struct top_snapshot *snapshot);
 void top_snapshot_free(struct top_snapshot *snapshot);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What top_counts.c keeps of one process. Private to it. */
-#ifndef CUSCOPE_TOP_TOP_ROWS_H
-#define CUSCOPE_TOP_TOP_ROWS_H
+#pragma once
 
 #include "analysis/busy.h"
 #include "base/hash.h"
@@ -87,5 +86,3 @@ void count_add(struct top_count *into, const struct top_count *from);
 
 /* Frees what hangs on it; counts of the process itself stay. */
 void rows_forget(struct top_process_row *row);
-
-#endif

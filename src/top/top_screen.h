@@ -3,8 +3,7 @@
  * The life of a `cuscope top`: what is drawn when, what keys do, the one page of --once. Fed by the
  * capture through its consumers; no thread of its own but the one that asks the GPUs.
  */
-#ifndef CUSCOPE_TOP_TOP_SCREEN_H
-#define CUSCOPE_TOP_TOP_SCREEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ void top_screen_measure(struct top_screen *screen, struct capture *capture);
 bool top_screen_quits(void *screen);
 void top_screen_notice(void *screen, const char *text);
 void top_screen_snapshot(void *screen, const struct run_info *run);
-
-#endif

@@ -3,8 +3,7 @@
  * The tables of `cuscope top`: what columns they have, and their rows in order. Private to top. Not
  * struct table: a screen's columns have keys and widths of their own, and rows their styles.
  */
-#ifndef CUSCOPE_TOP_TOP_TABLES_H
-#define CUSCOPE_TOP_TOP_TABLES_H
+#pragma once
 
 #include "top/top.h"
 #include "table/table.h"
@@ -64,5 +63,3 @@ void top_cell(const struct top_column *column, const struct top_page *page,
 void top_add_count(struct buf *out, double n);
 void top_add_bytes(struct buf *out, double bytes);
 void top_add_time(struct buf *out, double ns);
-
-#endif

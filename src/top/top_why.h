@@ -15,8 +15,7 @@
  * the other processes; where none of those asked for work, it ends when the first one had too many.
  * Either is said with it.
  */
-#ifndef CUSCOPE_TOP_TOP_WHY_H
-#define CUSCOPE_TOP_TOP_WHY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ struct top_why_shown top_why_shown(const struct top_why *why);
 
 /* Of a CPU, that the processes that answered have taken; 0 of NULL. */
 uint64_t top_why_cpu_ns(const struct top_why *why);
-
-#endif

@@ -3,8 +3,7 @@
  * One chunk of a trace file: a head of fixed size, and a payload that is compressed by itself. So
  * each chunk can be read, checked and thrown away without the others.
  */
-#ifndef CUSCOPE_TRACE_CHUNK_H
-#define CUSCOPE_TRACE_CHUNK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -208,5 +207,3 @@ void file_in_close(struct file_in *in);
 
 /* The payload of a chunk, unpacked; valid until the next call. NULL: it is damaged. */
 const uint8_t *file_in_chunk(struct file_in *in, const struct chunk_at *chunk);
-
-#endif

@@ -3,8 +3,7 @@
  * How one machine's monotonic clock goes by another's: both begin at their machine's start, and
  * run at rates that differ by some millionths.
  */
-#ifndef CUSCOPE_TRACE_CLOCK_MAP_H
-#define CUSCOPE_TRACE_CLOCK_MAP_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -33,5 +32,3 @@ struct mapped_event {
 /* The event itself where the clock is one; what is made of it lives as long as *into. */
 const struct event *clock_map_event(const struct clock_map *map, const struct event *event,
                                     struct mapped_event *into);
-
-#endif

@@ -5,8 +5,7 @@
  * the same kernel). A value that equalled one of the call's arguments is expected to do so again.
  * Only what is not as expected is in the file. The state begins anew with each chunk.
  */
-#ifndef CUSCOPE_TRACE_CODEC_H
-#define CUSCOPE_TRACE_CODEC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -240,5 +239,3 @@ void rows_free(struct kept_rows *rows);
 bool rows_take(struct kept_rows *rows, const struct event *event);
 
 uint64_t rows_refused(const struct kept_rows *rows);
-
-#endif

@@ -3,8 +3,7 @@
  * The writer's side of definitions. What events point at gets a number when it is first met, and a
  * record that goes before the event chunk that uses it.
  */
-#ifndef CUSCOPE_TRACE_DEFINE_H
-#define CUSCOPE_TRACE_DEFINE_H
+#pragma once
 
 #include "base/buf.h"
 #include "trace/codec.h"
@@ -38,5 +37,3 @@ uint32_t definer_take(struct definer *definer, struct buf *raw);
 void record_add(struct buf *out, uint32_t tag, const struct buf *body);
 void record_varint(struct buf *body, uint64_t value);
 void record_text(struct buf *body, const char *text); /* its length, its bytes; NULL: as "" */
-
-#endif

@@ -7,8 +7,7 @@
  * All times are nanoseconds of CLOCK_MONOTONIC. Objects that events point to (process, function,
  * kernel) belong to the source and live until the consumer's end() has returned.
  */
-#ifndef CUSCOPE_TRACE_EVENT_H
-#define CUSCOPE_TRACE_EVENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -606,5 +605,3 @@ int consumers_end(struct consumer *const *consumers, size_t n, const struct run_
 void consumers_add_failure(struct run_info *told, const struct run_info *run, const char *why);
 
 void consumer_free(struct consumer *consumer); /* nothing of NULL */
-
-#endif

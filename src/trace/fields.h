@@ -8,8 +8,7 @@
  * or taken away. What a file tells in another way (times, the kernel, the correlation of calls and
  * activities, flags) is told by hand, in encode.c and decode.c.
  */
-#ifndef CUSCOPE_TRACE_FIELDS_H
-#define CUSCOPE_TRACE_FIELDS_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -177,5 +176,3 @@ void fields_list(enum fields of, const void *record, struct names *names, uint32
  * where a name is not there.
  */
 bool fields_fill(enum fields of, void *record, const struct names *names, const uint64_t *values);
-
-#endif

@@ -5,8 +5,7 @@
  * in any case. What an event has not, it cannot be asked for: a copy has no kernel, and what ran on
  * a GPU is no call, so it has no function and did not fail. Neither is a sample one.
  */
-#ifndef CUSCOPE_TRACE_FILTER_H
-#define CUSCOPE_TRACE_FILTER_H
+#pragma once
 
 #include "trace/event.h"
 #include "trace/stack.h"
@@ -70,5 +69,3 @@ uint64_t cut_begin_ns(const struct event *event);
 /* What to pass on: the event, or what is made of it in *cut. NULL: nothing of it is in the part. */
 const struct event *cut_to_part(const struct event *event, uint64_t from_ns, uint64_t to_ns,
                                 struct cut_event *cut);
-
-#endif

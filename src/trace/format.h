@@ -8,8 +8,7 @@
  * can pass over (a new definition, a new field at the end of one) makes the minor version larger,
  * all else the major one.
  */
-#ifndef CUSCOPE_TRACE_FORMAT_H
-#define CUSCOPE_TRACE_FORMAT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -136,5 +135,3 @@ enum event_code {
 #define HEAD_THREAD 1u /* not the thread of the event before: its index follows */
 #define HEAD_KERNEL 2u /* not the kernel of this function's last call: its number follows */
 #define HEAD_SHIFT  2
-
-#endif

@@ -4,8 +4,7 @@
  * numbers, and the events that stand among the definitions. A file of some kilobytes can define any
  * number of them, so what is kept has a bound, and so have the events that wait.
  */
-#ifndef CUSCOPE_TRACE_OBJECTS_H
-#define CUSCOPE_TRACE_OBJECTS_H
+#pragma once
 
 #include "trace/chunk.h"
 #include "trace/event.h"
@@ -99,5 +98,3 @@ char *record_string(struct bytes *body);
 
 /* The same, of what outputs have again with each event: no longer than TEXT_NAME_MAX. */
 char *record_name(struct bytes *body);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The inside of struct objects: shared by objects.c and objects_stacks.c. */
-#ifndef CUSCOPE_TRACE_OBJECTS_INSIDE_H
-#define CUSCOPE_TRACE_OBJECTS_INSIDE_H
+#pragma once
 
 #include "base/budget.h"
 #include "trace/objects.h"
@@ -71,5 +70,3 @@ bool objects_read_parts(struct objects *objects, struct bytes *body);
 bool objects_read_stack(struct objects *objects, struct bytes *body);
 
 void objects_free_stacks(struct objects *objects);
-
-#endif

@@ -3,8 +3,7 @@
  * A trace file as a source: feeds consumers what a live capture would have fed them. The format
  * is described in docs/trace-format.md.
  */
-#ifndef CUSCOPE_TRACE_READER_H
-#define CUSCOPE_TRACE_READER_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -73,5 +72,3 @@ struct trace_read_options {
  */
 int trace_read(struct trace_file *file, const struct trace_read_options *options,
                struct consumer *const *consumers, size_t n_consumers, struct err *err);
-
-#endif

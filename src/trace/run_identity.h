@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Who processes are, in CHUNK_RUN and CHUNK_END. Private to src/trace. */
-#ifndef CUSCOPE_TRACE_RUN_IDENTITY_H
-#define CUSCOPE_TRACE_RUN_IDENTITY_H
+#pragma once
 
 #include "base/buf.h"
 #include "trace/chunk.h"
@@ -18,5 +17,3 @@ void run_identity_read_memory(struct run_info *run, struct bytes *body);
 
 /* Of those that were read. */
 void run_identities_free(struct run_info *run);
-
-#endif

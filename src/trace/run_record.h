@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How a run went, as it is kept in a trace file. */
-#ifndef CUSCOPE_TRACE_RUN_RECORD_H
-#define CUSCOPE_TRACE_RUN_RECORD_H
+#pragma once
 
 #include "base/buf.h"
 #include "trace/event.h"
@@ -21,5 +20,3 @@ struct kept_run {
 /* A later one replaces what an earlier one said. False where it is damaged. */
 bool run_read(struct kept_run *run, const uint8_t *raw, size_t bytes);
 void run_free(struct kept_run *run);
-
-#endif

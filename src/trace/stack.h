@@ -5,8 +5,7 @@
  * A stack is made once and pointed to by all who have it. Like processes and functions, stacks and
  * their frames belong to the source and live until the consumer's end() has returned.
  */
-#ifndef CUSCOPE_TRACE_STACK_H
-#define CUSCOPE_TRACE_STACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -188,5 +187,3 @@ bool stacks_set_parts(struct stacks *stacks, const struct stack_frame *frame,
 
 size_t stacks_count(const struct stacks *stacks);
 uint64_t stacks_refused(const struct stacks *stacks); /* frames and stacks without room */
-
-#endif

@@ -6,8 +6,7 @@
  * of processes and threads are those of a machine's initial namespace: processes say of which
  * machine they are.
  */
-#ifndef CUSCOPE_TRACE_TOGETHER_H
-#define CUSCOPE_TRACE_TOGETHER_H
+#pragma once
 
 #include "trace/clock_map.h"
 #include "trace/reader.h"
@@ -64,5 +63,3 @@ enum together_how together_join(struct together *together, const struct run_info
  */
 int together_read(const struct together *together, struct trace_file *const *files,
                   struct consumer *consumer, struct err *errs, struct err *err);
-
-#endif

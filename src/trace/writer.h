@@ -6,8 +6,7 @@
  * least one a second. One that could not be written to its end is cut off again. EVENT_CALL_BEGIN
  * is not kept: the call itself comes later and says the same.
  */
-#ifndef CUSCOPE_TRACE_WRITER_H
-#define CUSCOPE_TRACE_WRITER_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -85,5 +84,3 @@ int file_out_begin(struct file_out *out, struct err *err);
 
 /* Head and payload of one chunk, as packer_add() made them. */
 int file_out_chunk(struct file_out *out, const void *chunk, size_t bytes, struct err *err);
-
-#endif

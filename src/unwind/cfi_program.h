@@ -4,8 +4,7 @@
  * function from its begin to its end, and tells for each stretch where the caller's registers are.
  * Of these only what stacks are walked by is kept: the CFA, the frame pointer, the return address.
  */
-#ifndef CUSCOPE_UNWIND_CFI_PROGRAM_H
-#define CUSCOPE_UNWIND_CFI_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -241,5 +240,3 @@ struct cfi_run {
  * known from there on.
  */
 bool cfi_run(struct cfi_run *run, struct cfi_state *state);
-
-#endif

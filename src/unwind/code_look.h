@@ -3,8 +3,7 @@
  * One look at what a process has mapped: its files are read where they are new, and what the eBPF
  * programs are to know of it is put together.
  */
-#ifndef CUSCOPE_UNWIND_CODE_LOOK_H
-#define CUSCOPE_UNWIND_CODE_LOOK_H
+#pragma once
 
 #include "unwind/code_tables.h"
 #include "unwind/python_code.h"
@@ -57,5 +56,3 @@ enum python_found {
  */
 enum python_found code_look_python(const struct code_look *look, const struct python_layout *layout,
                                    struct wire_python *python);
-
-#endif

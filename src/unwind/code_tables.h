@@ -11,8 +11,7 @@
  *
  * Not for several threads at a time.
  */
-#ifndef CUSCOPE_UNWIND_CODE_TABLES_H
-#define CUSCOPE_UNWIND_CODE_TABLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -126,5 +125,3 @@ void row_tree_fill(struct wire_node *nodes, const struct wire_row *rows, uint32_
  * before the first row.
  */
 uint32_t row_tree_find(const struct wire_node *nodes, uint32_t address);
-
-#endif

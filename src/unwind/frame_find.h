@@ -6,8 +6,7 @@
  *
  * Files are those of untrusted programs and are read as elf_image.h says.
  */
-#ifndef CUSCOPE_UNWIND_FRAME_FIND_H
-#define CUSCOPE_UNWIND_FRAME_FIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -148,5 +147,3 @@ static inline bool frame_rules_of(struct frame_rules *rules, const struct cfi_ma
 	*number = known->number;
 	return true;
 }
-
-#endif

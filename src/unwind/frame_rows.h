@@ -7,8 +7,7 @@
  * bounded, whatever the file holds. What makes no sense is left out and counted: a wrong row spoils
  * stacks of the process that has mapped the file, and nothing else.
  */
-#ifndef CUSCOPE_UNWIND_FRAME_ROWS_H
-#define CUSCOPE_UNWIND_FRAME_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ void frame_rows_compile(const struct cfi_section *sections, size_t n_sections,
 
 /* As linked; 0: not in this file. Of x86-64 alone. */
 uint64_t start_context_find(const struct elf_image *image);
-
-#endif

@@ -4,8 +4,7 @@
  * shows them: code objects go, and so do processes. What is read is kept, within a budget of each
  * process, each user and all.
  */
-#ifndef CUSCOPE_UNWIND_PYTHON_CODE_H
-#define CUSCOPE_UNWIND_PYTHON_CODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -111,5 +110,3 @@ size_t python_line_marks(const struct python_line_table *lines, struct python_li
  * first line of the function.
  */
 uint32_t python_line_of(const struct python_line_table *lines, uint32_t instruction);
-
-#endif

@@ -7,8 +7,7 @@
  *   unwinder_execed(unwinder, pid, ns); it has become another program
  *   unwinder_forget(unwinder, pid);     it has ended
  */
-#ifndef CUSCOPE_UNWIND_UNWINDER_H
-#define CUSCOPE_UNWIND_UNWINDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -95,5 +94,3 @@ static inline enum wire_entry_kind entry_kind(const struct wire_entry *entry)
 size_t stack_splice(const struct wire_entry *entries, size_t n, uint64_t sp, struct wire_entry *out,
                     bool (*is_evaluator)(void *data, const struct wire_entry *native), void *data,
                     bool *loosely);
-
-#endif

@@ -3,8 +3,7 @@
  * Pages of the watch tools as text: tables for people, one JSON object a page for programs, and the
  * lines of an older tool whose users have scripts that read them.
  */
-#ifndef CUSCOPE_WATCH_PAGE_H
-#define CUSCOPE_WATCH_PAGE_H
+#pragma once
 
 #include "base/json.h"
 #include "capture/watch/watch.h"
@@ -83,5 +82,3 @@ void page_note_more(const struct page_out *out, size_t rows);
 /* Adds what a page says of memory, after places_take() of the same page. */
 void page_plot(struct memory_plot *plot, const struct watch_page *page,
                const struct places *places);
-
-#endif

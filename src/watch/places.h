@@ -12,8 +12,7 @@
  *
  *   places_take() for each page, then places_list().
  */
-#ifndef CUSCOPE_WATCH_PLACES_H
-#define CUSCOPE_WATCH_PLACES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ size_t places_list(const struct places *places, const struct held_place **list);
 
 /* The processes of that page in its order; one that has ended is there once more, and at last. */
 size_t places_processes(const struct places *places, const struct held_process **list);
-
-#endif

@@ -4,8 +4,7 @@
  * read. A call into the driver of a GPU that hangs holds up no other. Where NVML is not there yet,
  * it is tried again. The threads end with the process.
  */
-#ifndef CUSCOPE_GPUS_NVML_GPU_THREADS_H
-#define CUSCOPE_GPUS_NVML_GPU_THREADS_H
+#pragma once
 
 #include "gpus/nvml_wire.h"
 
@@ -27,5 +26,3 @@ void gpu_threads_beat(struct gpu_threads *threads, struct nvml_beat *beat);
 /* Sets the magic number, and waits where cuscope is slow. Ends the process where cuscope is gone.
  * Any thread may. */
 void send_message(struct nvml_message *message);
-
-#endif

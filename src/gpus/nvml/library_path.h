@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a library of NVIDIA's is, of the places that nobody but root can change. */
-#ifndef CUSCOPE_GPUS_NVML_LIBRARY_PATH_H
-#define CUSCOPE_GPUS_NVML_LIBRARY_PATH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@
  */
 void library_path_find(const char *name, const char *folders, char *path, size_t size,
                        char *refused, size_t refused_size);
-
-#endif

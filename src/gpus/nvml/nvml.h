@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* NVIDIA's management library, loaded at run time. */
-#ifndef CUSCOPE_GPUS_NVML_NVML_H
-#define CUSCOPE_GPUS_NVML_NVML_H
+#pragma once
 
 #include "gpus/gpu_metrics.h"
 #include "gpus/gpu_state.h"
@@ -56,5 +55,3 @@ bool gpu_reader_metrics(struct gpu_reader *reader, uint64_t interval_ns,
 /* From what the metrics are read: GPU_METRICS_NONE before the first one, and where there is
  * nothing. */
 enum gpu_metrics_source gpu_reader_source(const struct gpu_reader *reader);
-
-#endif

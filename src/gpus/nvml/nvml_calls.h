@@ -6,8 +6,7 @@
  * changes gets a new suffix (_v2, _v3). Source: NVML API Reference
  * (docs.nvidia.com/deploy/nvml-api); compared with nvidia-smi on an H200 with driver 580.159.04.
  */
-#ifndef CUSCOPE_GPUS_NVML_NVML_CALLS_H
-#define CUSCOPE_GPUS_NVML_NVML_CALLS_H
+#pragma once
 
 #include "gpus/nvml_wire.h"
 
@@ -177,5 +176,3 @@ struct nvml {
 
 /* What NVML says of a result: "GPU is lost". */
 const char *nvml_error(const struct nvml *nvml, int result);
-
-#endif

@@ -3,8 +3,7 @@
  * CUPTI's PM sampling of GPUs: their counters, read by the hardware at an interval, whatever
  * process uses them. Nothing is loaded into one, and no context is made here.
  */
-#ifndef CUSCOPE_GPUS_NVML_PM_H
-#define CUSCOPE_GPUS_NVML_PM_H
+#pragma once
 
 #include "gpus/gpu_metrics.h"
 
@@ -55,5 +54,3 @@ uint32_t pm_sampling_all(const struct pm_sampling *sampling);
  * begun anew after a while, and `why` says so meanwhile.
  */
 void pm_sampling_turn(struct pm_sampling *sampling, uint32_t index, char *why, size_t size);
-
-#endif

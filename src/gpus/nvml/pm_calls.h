@@ -4,8 +4,7 @@
  * layouts are those of CUPTI's public interface since CUDA 12.8, which gives a structure that grows
  * a larger size; compared with the headers of CUDA 13.0 by tests/agent/abi_pm.c.
  */
-#ifndef CUSCOPE_GPUS_NVML_PM_CALLS_H
-#define CUSCOPE_GPUS_NVML_PM_CALLS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -166,5 +165,3 @@ struct pm_values { /* CUpti_Profiler_Host_EvaluateToGpuValues_Params */
 	CALL(data_info, struct pm_data_info, "cuptiPmSamplingGetCounterDataInfo")                  \
 	CALL(sample_info, struct pm_sample_info, "cuptiPmSamplingCounterDataGetSampleInfo")        \
 	CALL(values, struct pm_values, "cuptiProfilerHostEvaluateToGpuValues")
-
-#endif

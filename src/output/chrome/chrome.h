@@ -3,8 +3,7 @@
  * Rows of a Chrome trace: processes with threads, GPUs with streams. Each has its place by a
  * metadata event before its first event, and its name at the end. Private to src/output.
  */
-#ifndef CUSCOPE_OUTPUT_CHROME_CHROME_H
-#define CUSCOPE_OUTPUT_CHROME_CHROME_H
+#pragma once
 
 #include "base/buf.h"
 #include "gpus/gpu_metrics.h"
@@ -130,5 +129,3 @@ void chrome_add_metrics(struct chrome_writer *writer, const struct event *event)
 
 /* A number that is unique in the file for a number that is the process's own. */
 uint64_t chrome_correlation(uint32_t process, uint64_t correlation);
-
-#endif

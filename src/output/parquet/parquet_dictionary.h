@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The different values of a column, as a dictionary page of Parquet has them. Private to
  * src/output/parquet. */
-#ifndef CUSCOPE_OUTPUT_PARQUET_DICTIONARY_H
-#define CUSCOPE_OUTPUT_PARQUET_DICTIONARY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ bool dictionary_place(struct dictionary *dictionary, const void *data, size_t le
 
 /* What it has; it is empty then. */
 void dictionary_free(struct dictionary *dictionary);
-
-#endif

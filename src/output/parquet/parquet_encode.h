@@ -5,8 +5,7 @@
  * Thrift's compact protocol. github.com/apache/parquet-format has the words. Private to
  * src/output/parquet.
  */
-#ifndef CUSCOPE_OUTPUT_PARQUET_ENCODE_H
-#define CUSCOPE_OUTPUT_PARQUET_ENCODE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ void thrift_list(struct thrift *thrift, unsigned field, enum thrift_type of, siz
 void thrift_element(struct thrift *thrift); /* a struct, ended by thrift_end() */
 void thrift_element_i32(struct thrift *thrift, int32_t value);
 void thrift_element_text(struct thrift *thrift, const char *text);
-
-#endif

@@ -17,8 +17,7 @@
  * differences and texts as they are. Least and largest of a row group are in the footer; of texts
  * where all are short. Private to src/output.
  */
-#ifndef CUSCOPE_OUTPUT_PARQUET_FILE_H
-#define CUSCOPE_OUTPUT_PARQUET_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ int parquet_file_write(struct parquet_file *file, int fd, struct err *err);
 
 /* The same, and the footer: the file is whole. */
 int parquet_file_end(struct parquet_file *file, int fd, struct err *err);
-
-#endif

@@ -4,8 +4,7 @@
  * struct database. Several of them, one for each rank, share what they hold in memory: when that is
  * much, the table that holds most gets a row group. Private to src/output.
  */
-#ifndef CUSCOPE_OUTPUT_PARQUET_TABLES_H
-#define CUSCOPE_OUTPUT_PARQUET_TABLES_H
+#pragma once
 
 #include "base/new_folder.h"
 #include "output/sqlite/database.h"
@@ -17,5 +16,3 @@ void parquet_share_free(struct parquet_share *share); /* after all that share it
 
 /* Of which `folder` and `share` stay the caller's; freed by database_close(). */
 struct database *parquet_tables_new(struct new_folder *folder, struct parquet_share *share);
-
-#endif

@@ -5,8 +5,7 @@
  * fields are those of perfetto's protos/, as far as they are used here; tests/schema has the same
  * as a schema. Private to src/output.
  */
-#ifndef CUSCOPE_OUTPUT_PERFETTO_PERFETTO_H
-#define CUSCOPE_OUTPUT_PERFETTO_PERFETTO_H
+#pragma once
 
 #include "output/format.h"
 #include "base/protobuf.h"
@@ -284,5 +283,3 @@ uint64_t perfetto_cuda_track(struct perfetto_tracks *tracks, const struct proces
 /* Its threads and streams are not asked for again; of all processes. */
 void perfetto_process_ended(struct perfetto_tracks *tracks, const struct process *process);
 void perfetto_tracks_flush(struct perfetto_tracks *tracks);
-
-#endif

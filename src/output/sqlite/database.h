@@ -6,8 +6,7 @@
  *
  * A failure stays: after it nothing more is written, and database_close() tells it.
  */
-#ifndef CUSCOPE_OUTPUT_SQLITE_DATABASE_H
-#define CUSCOPE_OUTPUT_SQLITE_DATABASE_H
+#pragma once
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -102,5 +101,3 @@ int64_t database_text(struct database *db, const char *text);
  * without locks. What sqlite3_open_v2() returns; *handle is to be closed either way.
  */
 int database_file_open(int fd, sqlite3 **handle);
-
-#endif

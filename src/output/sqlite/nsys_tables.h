@@ -4,8 +4,7 @@
  * columns, so that queries written for its export run. Those of cuscope have what that has no
  * column for. Private to src/output. nsys_tables.c has what is done to them at the end.
  */
-#ifndef CUSCOPE_OUTPUT_SQLITE_NSYS_TABLES_H
-#define CUSCOPE_OUTPUT_SQLITE_NSYS_TABLES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -149,5 +148,3 @@ enum { NSYS_STREAM_NULL = 3 };
 /* ENUM_CUDA_MEM_KIND: CUPTI's numbers less one, and what is not known at the end. */
 enum { NSYS_MEMORY_PINNED = 1, NSYS_MEMORY_DEVICE, NSYS_MEMORY_ARRAY, NSYS_MEMORY_MANAGED };
 #define NSYS_MEMORY_UNKNOWN 7
-
-#endif

@@ -7,8 +7,7 @@
  * - sqlite_waits.c: waits, which are told at the end
  * - sqlite_run.c: how it was recorded and what was missed; the machine and its GPUs
  */
-#ifndef CUSCOPE_OUTPUT_SQLITE_SQLITE_H
-#define CUSCOPE_OUTPUT_SQLITE_SQLITE_H
+#pragma once
 
 #include "analysis/event_waits.h"
 #include "analysis/memory.h"
@@ -134,5 +133,3 @@ static inline int64_t since_begin(const struct sqlite *sqlite, uint64_t time_ns)
 {
 	return (int64_t)(time_ns - sqlite->sink.begin_ns);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * What a memory plot remembers: live bytes over time, in a bounded number of moments. Private to
  * memory_plot.c, which draws it, and memory_history.c.
  */
-#ifndef CUSCOPE_OUTPUT_SVG_MEMORY_HISTORY_H
-#define CUSCOPE_OUTPUT_SVG_MEMORY_HISTORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ void history_settle(struct memory_plot *plot);
 
 /* All moments in order of time; `moments` has room for 3 * HISTORY_BUCKETS. */
 size_t history_moments(const struct memory_plot *plot, const struct moment **moments);
-
-#endif

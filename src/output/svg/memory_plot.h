@@ -13,8 +13,7 @@
  * buckets, of which each keeps its lowest, highest and last moment. When they no longer reach, they
  * are merged in pairs. Only processes that hold memory add to it.
  */
-#ifndef CUSCOPE_OUTPUT_SVG_MEMORY_PLOT_H
-#define CUSCOPE_OUTPUT_SVG_MEMORY_PLOT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -49,5 +48,3 @@ struct memory_plot_frame {
 /* Appends an SVG file. */
 void memory_plot_draw(struct memory_plot *plot, const struct memory_plot_frame *frame,
                       struct buf *svg);
-
-#endif

@@ -3,8 +3,7 @@
  * Axes of a picture: where the round numbers are, and how they are written. "Round" is what a
  * person would choose: 1, 2 and 4 times a power of 1024 for bytes, seconds and minutes for time.
  */
-#ifndef CUSCOPE_OUTPUT_SVG_SVG_H
-#define CUSCOPE_OUTPUT_SVG_SVG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ uint64_t axis_step_ns(uint64_t most, unsigned marks);
  */
 void axis_add_bytes(struct buf *out, uint64_t bytes);
 void axis_add_ns(struct buf *out, uint64_t ns, uint64_t exact);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Calls made inside others are in the list of calls and in nothing else.
  */
-#ifndef CUSCOPE_OUTPUT_TIMELINE_TIMELINE_H
-#define CUSCOPE_OUTPUT_TIMELINE_TIMELINE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -111,5 +110,3 @@ void timeline_style_off(const struct timeline_printer *p);
 
 /* Axis, lanes and legend. */
 void timeline_chart(const struct timeline_printer *p);
-
-#endif

@@ -3,8 +3,7 @@
  * Two traces side by side: the rows of a report that sums up, A's figures beside B's, with the
  * change and what it is worth. Each side is fed by its own pass; then the tables are printed.
  */
-#ifndef CUSCOPE_REPORT_DIFF_DIFF_H
-#define CUSCOPE_REPORT_DIFF_DIFF_H
+#pragma once
 
 #include "report/report.h"
 
@@ -41,5 +40,3 @@ bool diff_first_steps(const struct diff *diff, uint64_t ns[DIFF_SIDES]);
 
 /* What can be compared, for --help: names, ends with NULL. */
 const char *diff_name(size_t i);
-
-#endif

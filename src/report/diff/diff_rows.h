@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of two sums side by side. Private to diff.c. */
-#ifndef CUSCOPE_REPORT_DIFF_DIFF_ROWS_H
-#define CUSCOPE_REPORT_DIFF_DIFF_ROWS_H
+#pragma once
 
 #include "report/sums.h"
 
@@ -12,5 +11,3 @@
  */
 void diff_rows_print(const struct sums_kind *kind, const char *name, const char *help,
                      struct consumer *a, struct consumer *b, struct table *table);
-
-#endif

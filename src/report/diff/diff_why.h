@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a step costs in two traces, by the account of time of each. Private to diff.c. */
-#ifndef CUSCOPE_REPORT_DIFF_DIFF_WHY_H
-#define CUSCOPE_REPORT_DIFF_DIFF_WHY_H
+#pragma once
 
 #include "report/diff/diff.h"
 
@@ -18,5 +17,3 @@ bool diff_why_first_steps(struct consumer *a, struct consumer *b, uint64_t ns[DI
 
 /* Whether there is an account of either. */
 bool diff_why_any(struct consumer *a, struct consumer *b);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether the averages of two sets of values differ by more than chance: Welch's t-test. */
-#ifndef CUSCOPE_REPORT_DIFF_WELCH_H
-#define CUSCOPE_REPORT_DIFF_WELCH_H
+#pragma once
 
 #include "analysis/spread.h"
 
@@ -11,5 +10,3 @@
  * less than two values on a side, or values that do not vary at all.
  */
 double welch_p_value(const struct spread *a, const struct spread *b);
-
-#endif

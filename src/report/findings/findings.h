@@ -3,8 +3,7 @@
  * What the report `findings` tells: the changes of the account of time, and facts beside it, which
  * claim no time. Private to it.
  */
-#ifndef CUSCOPE_REPORT_FINDINGS_FINDINGS_H
-#define CUSCOPE_REPORT_FINDINGS_FINDINGS_H
+#pragma once
 
 #include "analysis/xids.h"
 #include "report/why_inside.h"
@@ -37,5 +36,3 @@ void findings_add_bounds(struct findings *findings, const struct metrics_use *me
 
 /* Copies that could be one. */
 void findings_add_small_copies(struct findings *findings, const struct facts *facts);
-
-#endif

@@ -3,8 +3,7 @@
  * Launches by kernel and process: how many, how fast, and of what shape. A graph launch counts for
  * a row without a kernel, since what is in the graph is not known.
  */
-#ifndef CUSCOPE_REPORT_LAUNCHES_KERNEL_LAUNCHES_H
-#define CUSCOPE_REPORT_LAUNCHES_KERNEL_LAUNCHES_H
+#pragma once
 
 #include "analysis/place.h"
 #include "trace/event.h"
@@ -43,5 +42,3 @@ void kernel_launches_event(struct kernel_launches *launches, const struct event 
  * end of its counting.
  */
 const struct kernel_row *kernel_launches_rows(struct kernel_launches *launches, size_t *n);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the reports of NVTX ranges share. Private to them. */
-#ifndef CUSCOPE_REPORT_NVTX_NVTX_H
-#define CUSCOPE_REPORT_NVTX_NVTX_H
+#pragma once
 
 #include "base/buf.h"
 #include "report/nvtx/range_work.h"
@@ -29,5 +28,3 @@ void nvtx_note_others(struct table *table, uint64_t others);
 
 /* Notes on ranges and on work that could not all be kept; none where they could. */
 void nvtx_note_cut(struct table *table, const struct range_work *work);
-
-#endif

@@ -6,8 +6,7 @@
  * So the work of a thread is kept for ranges to come, and ranges for work to come. Each has a
  * bound; what had to be let go is counted.
  */
-#ifndef CUSCOPE_REPORT_NVTX_RANGE_WORK_H
-#define CUSCOPE_REPORT_NVTX_RANGE_WORK_H
+#pragma once
 
 #include "trace/event.h"
 
@@ -49,5 +48,3 @@ uint64_t range_work_cut(const struct range_work *work);
 /* Pieces of work that came when ranges which had ended no earlier than they were asked for had been
  * let go for others: they may be in one of these, and then do not count for it. */
 uint64_t range_work_late(const struct range_work *work);
-
-#endif

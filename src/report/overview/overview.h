@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of the overview share. Private to it. */
-#ifndef CUSCOPE_REPORT_OVERVIEW_OVERVIEW_H
-#define CUSCOPE_REPORT_OVERVIEW_OVERVIEW_H
+#pragma once
 
 #include "analysis/processes.h"
 #include "report/report.h"
@@ -35,5 +34,3 @@ struct overview {
 #define OVERVIEW_HINT_COLUMNS 2
 extern const struct table_column overview_hint_columns[OVERVIEW_HINT_COLUMNS];
 void overview_hints(void *overview, const struct run_info *run);
-
-#endif

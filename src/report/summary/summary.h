@@ -4,8 +4,7 @@
  * was missed. A consumer; its memory is bounded by the number of functions, kernels and live
  * allocations, not by the number of events.
  */
-#ifndef CUSCOPE_REPORT_SUMMARY_SUMMARY_H
-#define CUSCOPE_REPORT_SUMMARY_SUMMARY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,5 +28,3 @@ struct consumer *summary_new(const struct summary_options *options);
 
 /* Prints the text as it is so far, to options.text; `summary` is what summary_new returned. */
 int summary_print(struct consumer *summary, const struct run_info *run, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The summary as a page of text or an object of json. Private to the summary. */
-#ifndef CUSCOPE_REPORT_SUMMARY_SUMMARY_PAGE_H
-#define CUSCOPE_REPORT_SUMMARY_SUMMARY_PAGE_H
+#pragma once
 
 #include "report/summary/summary.h"
 #include "report/summary/tally.h"
@@ -58,5 +57,3 @@ bool summary_has_nccl(const struct tally *tally);
 
 /* The i-th direction: in the text those that are not known come last. */
 int summary_direction(const struct summary_page *page, int i);
-
-#endif

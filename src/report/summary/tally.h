@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the summary counts; the overview and comparisons look at it, too. */
-#ifndef CUSCOPE_REPORT_SUMMARY_TALLY_H
-#define CUSCOPE_REPORT_SUMMARY_TALLY_H
+#pragma once
 
 #include "analysis/errors.h"
 #include "analysis/gpu_tally.h"
@@ -81,5 +80,3 @@ struct memory_count tally_unresolved(const struct tally *tally);
 
 /* Of the consumer that summary_new() made; `kernels` is filled by its end. */
 const struct tally *summary_tally(const struct consumer *summary);
-
-#endif

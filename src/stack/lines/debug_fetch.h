@@ -12,8 +12,7 @@
  *
  * What comes is a stranger's file: who reads it has no rights either (reader.h).
  */
-#ifndef CUSCOPE_STACK_LINES_DEBUG_FETCH_H
-#define CUSCOPE_STACK_LINES_DEBUG_FETCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ void debug_fetcher_free(struct debug_fetcher *fetcher); /* NULL is allowed */
  */
 int debug_fetch(struct debug_fetcher *fetcher, const uint8_t *id, size_t id_bytes, unsigned ms,
                 const bool *stop);
-
-#endif

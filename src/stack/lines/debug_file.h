@@ -7,8 +7,7 @@
  * read; never a file in a target's own root. Last, where DEBUGINFOD_URLS is set for cuscope, what
  * debuginfod's client has fetched before for its user.
  */
-#ifndef CUSCOPE_STACK_LINES_DEBUG_FILE_H
-#define CUSCOPE_STACK_LINES_DEBUG_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ int debug_file_open(const uint8_t *id, size_t bytes);
 bool debug_link_read(const char *section, size_t bytes, const char **name, uint32_t *crc);
 bool debug_alt_link_read(const char *section, size_t bytes, const char **path, const uint8_t **id,
                          size_t *id_bytes);
-
-#endif

@@ -5,8 +5,7 @@
  * libdw is not written for files that lie, and this is for no process that has rights: see
  * reader.h. Nothing here has a bound of its own but those that the process has.
  */
-#ifndef CUSCOPE_STACK_LINES_DEBUG_INFO_H
-#define CUSCOPE_STACK_LINES_DEBUG_INFO_H
+#pragma once
 
 #include "stack/lines/reader.h"
 
@@ -25,5 +24,3 @@ struct debug_info *debug_info_open(const struct debug_info_files *files);
 
 /* Texts of the answer are good until the next call. */
 void debug_info_find(struct debug_info *info, uint64_t offset, struct lines_answer *answer);
-
-#endif

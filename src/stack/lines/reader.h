@@ -10,8 +10,7 @@
  * nothing. It may crash, hang or lie: reader_ask() waits with a limit, answers are checked, and it
  * is ended by SIGKILL.
  */
-#ifndef CUSCOPE_STACK_LINES_READER_H
-#define CUSCOPE_STACK_LINES_READER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -106,5 +105,3 @@ int reader_ask(struct reader *reader, enum lines_what what, uint64_t offset, uns
 
 /* The process itself: never returns. */
 void reader_main(int socket) __attribute__((noreturn));
-
-#endif

@@ -24,8 +24,7 @@
  * what was found; 256 files of a person, 1,024 of all. Beyond that places have no lines, which is
  * counted. Each of LINES_READERS_MAX processes has 512 MiB at most besides the files.
  */
-#ifndef CUSCOPE_STACK_LINES_SOURCE_LINES_H
-#define CUSCOPE_STACK_LINES_SOURCE_LINES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,5 +85,3 @@ void source_lines_figures(struct source_lines *lines, struct source_lines_figure
 
 /* A sentence on a file that was given up, each once; false: there is none. */
 bool source_lines_news(struct source_lines *lines, char *text, size_t size);
-
-#endif

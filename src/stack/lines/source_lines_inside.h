@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The inside of source_lines.h: what is asked for (source_lines.c), the thread that has it looked
  * up (source_lines_work.c), and the one that has debug files fetched (source_lines.c). */
-#ifndef CUSCOPE_STACK_LINES_SOURCE_LINES_INSIDE_H
-#define CUSCOPE_STACK_LINES_SOURCE_LINES_INSIDE_H
+#pragma once
 
 #include <pthread.h>
 #include <time.h>
@@ -101,5 +100,3 @@ bool source_lines_fetch(struct source_lines *lines, struct source_lines_file *fi
 
 /* The thread: of struct source_lines, until its stop. */
 void *source_lines_work(void *lines);
-
-#endif
