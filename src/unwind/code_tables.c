@@ -16,102 +16,11 @@
 #include "base/map.h"
 #include "base/quota.h"
 #include "base/xalloc.h"
-#include "bpf/unwind_search.h"
-#include "probe/account.h"
 #include "probe/elf_image.h"
 #include "probe/helper.h"
+#include "unwind/code_marks.h"
 #include "unwind/frame_rows.h"
-
-/* ---- row tree ------------------------------------------------------------------------------ */
-
-/* Upper nodes that have a place for each of `count` nodes. */
-static uint32_t nodes_above(uint32_t count)
-{
-	return count ? (count + UNWIND_FAN - 1) / UNWIND_FAN : 1;
-}
-
-/* How many rows the leaf has whose first row is `first`. */
-static uint32_t leaf_rows(const struct wire_row *rows, uint32_t n_rows, uint32_t first)
-{
-	uint32_t most = n_rows - first < UNWIND_LEAF_ROWS ? n_rows - first : UNWIND_LEAF_ROWS;
-
-	while (most && rows[first + most - 1].address - rows[first].address > UNWIND_LEAF_SPAN)
-		most--;
-	return most;
-}
-
-static uint32_t count_leaves(const struct wire_row *rows, uint32_t n_rows)
-{
-	uint32_t count = 0;
-
-	for (uint32_t first = 0; first < n_rows; first += leaf_rows(rows, n_rows, first))
-		count++;
-	return count ? count : 1;
-}
-
-uint32_t row_tree_nodes(const struct wire_row *rows, uint32_t n_rows)
-{
-	uint32_t leaves = count_leaves(rows, n_rows);
-
-	return leaves > UNWIND_LEAVES_MAX ? 0 : 1 + nodes_above(leaves) + leaves;
-}
-
-static void fill_leaf(struct wire_leaf *leaf, const struct wire_row *rows, uint32_t used,
-                      const uint32_t *numbers)
-{
-	uint16_t offset = 0, rule = 0;
-
-	for (uint32_t i = 0; i < UNWIND_LEAF_ROWS; i++) {
-		if (i < used) {
-			offset = (uint16_t)(rows[i].address - rows[0].address);
-			rule = (uint16_t)(numbers ? numbers[rows[i].rule] : rows[i].rule);
-		}
-		leaf->offset[i] = offset;
-		leaf->rule[i] = rule;
-	}
-}
-
-/* Place `i` of a row of upper nodes, the first of which is `nodes`. */
-static void tree_point(struct wire_node *nodes, uint32_t i, uint32_t address, uint32_t below)
-{
-	nodes[i / UNWIND_FAN].row[i % UNWIND_FAN] = (struct wire_row){ address, below };
-}
-
-static void fill_rest(struct wire_node *nodes, uint32_t used)
-{
-	for (uint32_t i = used; i < nodes_above(used) * UNWIND_FAN; i++)
-		tree_point(nodes, i, UNWIND_UNUSED, 0);
-}
-
-void row_tree_fill(struct wire_node *nodes, const struct wire_row *rows, uint32_t n_rows,
-                   const uint32_t *numbers)
-{
-	uint32_t leaves = count_leaves(rows, n_rows), middle = nodes_above(leaves), first = 0;
-
-	for (uint32_t i = 0; i < leaves; i++) {
-		uint32_t used = n_rows ? leaf_rows(rows, n_rows, first) : 0;
-
-		fill_leaf(&nodes[1 + middle + i].leaf, rows + first, used, numbers);
-		tree_point(nodes + 1, i, used ? rows[first].address : 0, 1 + middle + i);
-		first += used;
-	}
-	fill_rest(nodes + 1, leaves);
-	for (uint32_t i = 0; i < middle; i++)
-		tree_point(nodes, i, nodes[1 + i].row[0].address, 1 + i);
-	fill_rest(nodes, middle);
-}
-
-uint32_t row_tree_find(const struct wire_node *nodes, uint32_t address)
-{
-	const struct wire_row *row = &nodes[0].row[unwind_search(&nodes[0], address)];
-	const struct wire_leaf *leaf;
-
-	row = &nodes[row->rule].row[unwind_search(&nodes[row->rule], address)];
-	leaf = &nodes[row->rule].leaf;
-	return leaf->rule[unwind_search_leaf(leaf, address - row->address)];
-}
-
-/* ---- code tables --------------------------------------------------------------------------- */
+#include "unwind/row_tree.h"
 
 #define EACH_BYTES    ((size_t)96 << 20) /* of the files that one process was first to bring */
 #define ALL_BYTES     ((size_t)256 << 20)
@@ -123,12 +32,6 @@ uint32_t row_tree_find(const struct wire_node *nodes, uint32_t address)
 #define NO_ROOM       UINT32_MAX
 #define RULES_MOST    2048 /* of a file; large ones have up to 800 */
 #define WAITING_MAX   128  /* tables that are made and not told yet; each is a descriptor */
-
-/* Probes in files: of each process that an agent was put into there is one in its library. Each
- * takes the kernel some 40 ms. */
-#define PROBES_MAX        64
-#define PROBES_OF_USER    16
-#define PROBES_OF_PROCESS 2
 
 struct table_key {
 	uint64_t dev, inode; /* 0, 0: the vdso, which is the same in all processes */
@@ -151,11 +54,7 @@ struct code_table {
 	size_t bytes;    /* in the kernel */
 	uint64_t person; /* who brought it: that user's */
 	uint32_t pid;    /* process */
-	enum code_mark mark;
-	uint64_t marked_at; /* offset of a function that is marked; 0: it has none */
-	int probe;          /* there; -1: none */
-	uint64_t probe_person;
-	uint32_t probe_pid; /* whose share it is of */
+	struct marked_place marked;
 	UT_hash_handle hh;
 };
 
@@ -175,12 +74,11 @@ struct waiting_tables {
 struct code_tables {
 	int files_map, rules_map;
 	struct waiting_tables waiting;
-	code_tables_marked marked; /* may be NULL */
-	void *data;
+	struct code_marks marks;
 	struct code_table *files;
 	struct known_rule *rules;
 	bool number_taken[UNWIND_FILES_MAX];
-	struct quota of_bytes, of_files, of_rules, of_probes;
+	struct quota of_bytes, of_files, of_rules;
 	struct code_figures figures;
 };
 
@@ -197,12 +95,8 @@ struct code_tables *code_tables_new(int files_map, int rules_map, code_tables_ma
 
 	tables->files_map = files_map;
 	tables->rules_map = rules_map;
-	tables->marked = marked;
-	tables->data = data;
+	code_marks_init(&tables->marks, marked, data);
 	tables->of_files = share_of(UNWIND_FILES_MAX - FIRST_NUMBER);
-	tables->of_probes = (struct quota){ .process = { .most = PROBES_OF_PROCESS },
-		                            .user = { .most = PROBES_OF_USER },
-		                            .all = { .most = PROBES_MAX } };
 	code_tables_limit(tables, EACH_BYTES, ALL_BYTES, UNWIND_RULES_MAX - 1);
 	return tables;
 }
@@ -262,25 +156,17 @@ static void give_room(struct code_tables *tables, const struct code_table *table
 	quota_give(&tables->of_files, table->person, 0, 1);
 }
 
-/* Its probe is closed. */
-static void unmark(struct code_tables *tables, struct code_table *table)
-{
-	if (table->probe >= 0)
-		quota_give(&tables->of_probes, table->probe_person, table->probe_pid, 1);
-	table->probe = -1;
-}
-
 void code_tables_unmark(struct code_tables *tables)
 {
-	int probes[PROBES_MAX];
+	int probes[CODE_MARKS_PROBES];
 	size_t n = 0;
 
-	for (struct code_table *table = tables->files; table && n < PROBES_MAX;
+	for (struct code_table *table = tables->files; table && n < CODE_MARKS_PROBES;
 	     table = table->hh.next) {
-		if (table->probe >= 0)
-			probes[n++] = table->probe;
-		unmark(tables, table);
-		table->marked_at = 0;
+		if (table->marked.probe >= 0)
+			probes[n++] = table->marked.probe;
+		code_mark_closed(&tables->marks, &table->marked);
+		table->marked.at = 0;
 	}
 	if (end_is_near())
 		close_at_leisure(probes, n);
@@ -291,9 +177,9 @@ void code_tables_unmark(struct code_tables *tables)
 static void free_table(struct code_tables *tables, struct code_table *table)
 {
 	HASH_DEL(tables->files, table);
-	if (table->probe >= 0)
-		close_later(table->probe);
-	unmark(tables, table);
+	if (table->marked.probe >= 0)
+		close_later(table->marked.probe);
+	code_mark_closed(&tables->marks, &table->marked);
 	if (table->number) {
 		tables->number_taken[table->number] = false;
 		give_room(tables, table, table->bytes);
@@ -344,7 +230,7 @@ void code_tables_free(struct code_tables *tables)
 	quota_free(&tables->of_bytes);
 	quota_free(&tables->of_files);
 	quota_free(&tables->of_rules);
-	quota_free(&tables->of_probes);
+	quota_free(&tables->marks.shares);
 	free(tables);
 }
 
@@ -464,94 +350,7 @@ static void store(struct code_tables *tables, struct code_table *table,
 		tables->figures.bytes_most = tables->figures.bytes;
 }
 
-/* ---- what else is asked of a file ------------------------------------------------------------ */
-
-/*
- * PyTorch's backward pass begins here, in the thread that asks for it, and is run by others: 2.x.
- */
-#define ENGINE_EXECUTE                                                                             \
-	"_ZN5torch8autograd6python12PythonEngine7executeERKSt6vectorINS0_4EdgeESaIS4_EERKS3_IN2at" \
-	"6TensorESaISA_EEbbbS8_"
-
-/* PyTorch does not export it: it is among all symbols of one file, which have 10 MB of names. */
-static bool find_engine_symbol(const struct elf_image *image, const char *path, Elf64_Sym *found)
-{
-	const char *slash = strrchr(path, '/');
-	struct elf_symbols symbols;
-
-	if (!elf_symbols_dynamic(image, &symbols) &&
-	    elf_symbols_find(image, &symbols, ENGINE_EXECUTE, false, found) == 1)
-		return true;
-	return slash && !strncmp(slash + 1, "libtorch_python", 15) &&
-	       !elf_symbols_static(image, &symbols) &&
-	       elf_symbols_find(image, &symbols, ENGINE_EXECUTE, false, found) == 1;
-}
-
-static bool find_node_symbol(const struct elf_image *image, Elf64_Sym *found)
-{
-	struct elf_symbols symbols;
-
-	return !elf_symbols_dynamic(image, &symbols) &&
-	       elf_symbols_find(image, &symbols, WIRE_NODE_FUNCTION, false, found) == 1;
-}
-
-static void find_mark(struct code_tables *tables, struct code_table *table,
-                      const struct elf_image *image, const char *path)
-{
-	Elf64_Sym found;
-
-	if (!tables->marked)
-		return;
-	table->mark = CODE_NODE;
-	if (!find_node_symbol(image, &found)) {
-		if (!find_engine_symbol(image, path, &found))
-			return;
-		table->mark = CODE_BACKWARD;
-	}
-	table->marked_at = elf_image_offset(image, found.st_value, 1, true);
-}
-
-/*
- * For each who holds it, until there is one: the first may have had no share left, or be no target.
- * The kernel's time counts as that of who is looked at, though it sleeps meanwhile.
- */
-static void probe_mark(struct code_tables *tables, struct code_table *table, pid_t pid,
-                       uint64_t person, int fd)
-{
-	uint64_t begin_ns = clock_now_ns();
-
-	if (!table->marked_at || table->probe >= 0 || look_time_is_over(LOOK_AT_TABLES, person))
-		return;
-	if (quota_take(&tables->of_probes, person, (uint32_t)pid, 1)) {
-		tables->figures.without_probe++;
-		return;
-	}
-	table->probe_person = person;
-	table->probe_pid = (uint32_t)pid;
-	table->probe = tables->marked(tables->data, pid, table->mark, fd, table->marked_at);
-	if (table->probe < 0)
-		quota_give(&tables->of_probes, person, (uint32_t)pid, 1);
-	look_time_charge(LOOK_AT_TABLES, person, clock_now_ns() - begin_ns);
-}
-
-static void find_facts(const struct elf_image *image, struct code_facts *facts)
-{
-	struct elf_symbols symbols;
-	Elf64_Sym found;
-	uint32_t words[3]; /* bits, count, offset */
-
-	if (elf_symbols_dynamic(image, &symbols))
-		return;
-	if (elf_symbols_find(image, &symbols, "_PyRuntime", true, &found) == 1) {
-		facts->python_runtime = found.st_value;
-		if (elf_symbols_find(image, &symbols, "Py_Version", true, &found) == 1)
-			elf_image_read_linked(image, found.st_value, &facts->python_version,
-			                      sizeof(facts->python_version), false);
-	}
-	if (elf_symbols_find(image, &symbols, "_thread_db_pthread_specific", true, &found) == 1 &&
-	    elf_image_read_linked(image, found.st_value, words, sizeof(words), false))
-		facts->specific_offset = words[2];
-}
+/* ---- reading a file -------------------------------------------------------------------------- */
 
 static void note_segments(struct code_table *table, const struct elf_image *image)
 {
@@ -574,8 +373,8 @@ static void read_file(struct code_tables *tables, struct code_table *table, int 
 	if (elf_image_open(&image, fd, "the file", NULL))
 		return;
 	note_segments(table, &image);
-	find_facts(&image, &table->facts);
-	find_mark(tables, table, &image, path);
+	code_facts_find(&table->facts, &image);
+	code_mark_find(&tables->marks, &table->marked, &image, path);
 	elf_image_close(&image);
 	if (frame_rows_read(fd, "the file", COMPILE_BYTES, &rows, NULL)) {
 		tables->figures.unreadable++;
@@ -641,7 +440,7 @@ static struct code_table *find_or_read(struct code_tables *tables, pid_t pid, ui
 	table = MAP_ADD(tables->files, key, key);
 	table->pid = (uint32_t)pid;
 	table->person = person;
-	table->probe = -1;
+	table->marked.probe = -1;
 	read_file(tables, table, fd, path);
 	tables->figures.ns += clock_now_ns() - begin_ns;
 	return table;
@@ -663,7 +462,7 @@ struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid, uint6
 	if (find_key(mapping, fd, &key))
 		table = find_or_read(tables, pid, person, fd, &key, mapping->path, may_read);
 	if (table)
-		probe_mark(tables, table, pid, person, fd);
+		code_mark_probe(&tables->marks, &table->marked, pid, person, fd);
 	close(fd);
 	if (table)
 		table->holders++;
@@ -718,4 +517,5 @@ const struct code_facts *code_table_facts(const struct code_table *table)
 void code_tables_figures(const struct code_tables *tables, struct code_figures *figures)
 {
 	*figures = tables->figures;
+	figures->without_probe = tables->marks.refused;
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "unwind/frame_rows.h"
-#include "unwind/code_tables.h"
+#include "unwind/row_tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 /* Rows as a tree: the search finds what is there, however many there are. */
 #include "unit.h"
 
-#include "unwind/code_tables.h"
+#include "unwind/row_tree.h"
 
 static struct wire_node *tree_of(const struct wire_row *rows, uint32_t n_rows,
                                  const uint32_t *numbers)

@@ -21,7 +21,7 @@
 
 #include "unwind/frame_rows.h"
 #include "unwind/frame_find.h"
-#include "unwind/code_tables.h"
+#include "unwind/row_tree.h"
 
 #define BUDGET    (256u << 20)
 #define GAP_MAX   15
