@@ -1,75 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "analysis/collectives_inside.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/by_id.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "cuda/api.h"
 
-#define GROUP_MAX    256 /* calls of a group; what is beyond has no kernel */
-#define LAUNCHES     16  /* of a thread that are remembered */
-#define ARGS_UNKNOWN UINT8_MAX
-
-const char *collective_kind_name(enum collective_kind kind)
-{
-	static const char *const names[COLLECTIVE_KINDS] = {
-		"AllReduce", "ReduceScatter", "AllGather", "Broadcast", "Reduce",
-		"AlltoAll",  "Gather",        "Scatter",   "Send",      "Recv"
-	};
-
-	return names[kind];
-}
-
-bool collective_ends_together(enum collective_kind kind)
-{
-	return kind == COLLECTIVE_ALL_REDUCE || kind == COLLECTIVE_REDUCE_SCATTER ||
-	       kind == COLLECTIVE_ALL_GATHER || kind == COLLECTIVE_ALL_TO_ALL;
-}
-
-/* ---- what functions of hooks mean ------------------------------------------------------------ */
-
-enum meaning {
-	MEANS_UNKNOWN, /* not looked at */
-	MEANS_NOTHING,
-	MEANS_COLLECTIVE,
-	MEANS_GROUP_BEGIN,
-	MEANS_GROUP_END,
-	MEANS_MADE,
-	MEANS_MADE_ALL, /* for several GPUs of one process */
-	MEANS_SPLIT,
-	MEANS_DESTROYED,
-	MEANS_KNOWN, /* what RAS told: which communicator a handle is, */
-	MEANS_RANK,  /* and how many collectives a rank has launched; */
-	MEANS_BOTH,  /* the same that who recorded had seen before */
-};
-
-enum word {
-	WORD_COMM,
-	WORD_BYTES,
-	WORD_RANK,
-	WORD_RANKS,
-	WORD_ID,
-	WORD_COLOR,
-	WORD_KEY,
-	WORD_MADE,
-	WORD_ID2,
-	WORD_PID,
-	WORD_STATE,
-	WORD_DEVICES,
-	WORD_COMM0, /* to comm7 */
-	WORD_COUNTS = WORD_COMM0 +
-	              COLLECTIVES_ALL, /* by enum collective_kind, of which RAS counts the first */
-	WORDS = WORD_COUNTS + COLLECTIVES_TOLD
-};
-
-struct function_means {
-	uint8_t meaning, kind;
-	uint8_t arg[WORDS]; /* where each word is; ARGS_UNKNOWN: it has none */
-};
+#define GROUP_MAX 256 /* calls of a group; what is beyond has no kernel */
+#define LAUNCHES  16  /* of a thread that are remembered */
 
 struct rank_key {
 	uint64_t handle;
@@ -141,87 +81,6 @@ void collectives_clear(struct collectives *collectives)
 	free(collectives->claims);
 	free(collectives->left);
 	*collectives = (struct collectives){ 0 };
-}
-
-/* "nccl.ncclAllReduce": what stands behind the last dot is the function's name. */
-static const char *nccl_name(const char *name)
-{
-	const char *dot = strrchr(name, '.');
-	const char *bare = dot ? dot + 1 : name;
-
-	if (!strncmp(name, "ras.", 4) || !strncmp(name, "recorder.", 9))
-		return name;
-	return strncmp(bare, "nccl", 4) ? NULL : bare + 4;
-}
-
-static void means_of_name(struct function_means *means, const char *name)
-{
-	static const struct {
-		const char *name;
-		uint8_t meaning;
-	} others[] = {
-		{ "GroupStart", MEANS_GROUP_BEGIN },    { "GroupEnd", MEANS_GROUP_END },
-		{ "CommInitRank", MEANS_MADE },         { "CommInitRankConfig", MEANS_MADE },
-		{ "CommInitRankScalable", MEANS_MADE }, { "CommSplit", MEANS_SPLIT },
-		{ "CommDestroy", MEANS_DESTROYED },     { "CommAbort", MEANS_DESTROYED },
-		{ "recorder.rank", MEANS_BOTH },        { "CommInitAll", MEANS_MADE_ALL },
-		{ "ras.communicator", MEANS_KNOWN },    { "ras.rank", MEANS_RANK },
-	};
-
-	means->meaning = MEANS_NOTHING;
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (!strcmp(name, others[i].name))
-			means->meaning = others[i].meaning;
-	for (uint8_t kind = 0; kind < COLLECTIVE_KINDS; kind++) {
-		if (strcmp(name, collective_kind_name(kind)) != 0)
-			continue;
-		means->meaning = MEANS_COLLECTIVE;
-		means->kind = kind;
-	}
-}
-
-static const char *counted_name(size_t word)
-{
-	return collective_kind_name((enum collective_kind)(word - WORD_COUNTS));
-}
-
-static const struct function_means *means_of(struct collectives_own *own,
-                                             const struct function *function)
-{
-	static const char *const words[WORD_COUNTS] = { "comm",  "bytes", "rank",  "ranks",
-		                                        "id",    "color", "key",   "made",
-		                                        "id2",   "pid",   "state", "devices",
-		                                        "comm0", "comm1", "comm2", "comm3",
-		                                        "comm4", "comm5", "comm6", "comm7" };
-	const char *name = nccl_name(function->name);
-	const struct api_arg *args;
-	struct function_means *means;
-	size_t n;
-
-	own->functions = by_id_room(own->functions, &own->n_functions, sizeof(*own->functions),
-	                            function->id);
-	means = &own->functions[function->id];
-	if (means->meaning != MEANS_UNKNOWN)
-		return means;
-	means->meaning = MEANS_NOTHING;
-	memset(means->arg, ARGS_UNKNOWN, sizeof(means->arg));
-	if (!name)
-		return means;
-	means_of_name(means, name);
-	n = function->api ? api_args(function->api, &args) : 0;
-	for (size_t i = 0; i < n && i < API_ARGS_MAX; i++)
-		for (size_t word = 0; word < WORDS; word++)
-			if (!strcmp(args[i].name,
-			            word < WORD_COUNTS ? words[word] : counted_name(word)))
-				means->arg[word] = (uint8_t)i;
-	return means;
-}
-
-/* 0 where it has no such word. */
-static uint64_t call_word(const struct function_means *means, const struct call *call,
-                          enum word word)
-{
-	return means->arg[word] < call->args.n_args ? call->args.arg[means->arg[word]] : 0;
 }
 
 /* ---- who is in which communicator ------------------------------------------------------------ */
@@ -632,7 +491,7 @@ void groups_forget(struct collectives *collectives)
 static void other_call(struct collectives *collectives, const struct event *event)
 {
 	struct collectives_own *own = collectives->own;
-	const struct function_means *means = means_of(own, event->call->function);
+	const struct function_means *means = function_means(own, event->call->function);
 	struct thread_entry *thread;
 
 	if (means->meaning == MEANS_NOTHING)

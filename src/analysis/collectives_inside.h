@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What matches are made of. Private to collectives.c, collectives_match.c and _settle.c. */
+/* What matches are made of. Private to collectives*.c. */
 #pragma once
 
 #include "analysis/collectives.h"
@@ -60,6 +60,53 @@ struct collectives_own {
 	size_t n_behind;
 	bool told_anew; /* since it was looked at */
 };
+
+/* collectives_means.c */
+
+enum meaning {
+	MEANS_UNKNOWN, /* not looked at */
+	MEANS_NOTHING,
+	MEANS_COLLECTIVE,
+	MEANS_GROUP_BEGIN,
+	MEANS_GROUP_END,
+	MEANS_MADE,
+	MEANS_MADE_ALL, /* for several GPUs of one process */
+	MEANS_SPLIT,
+	MEANS_DESTROYED,
+	MEANS_KNOWN, /* what RAS told: which communicator a handle is, */
+	MEANS_RANK,  /* and how many collectives a rank has launched; */
+	MEANS_BOTH,  /* the same that who recorded had seen before */
+};
+
+enum word {
+	WORD_COMM,
+	WORD_BYTES,
+	WORD_RANK,
+	WORD_RANKS,
+	WORD_ID,
+	WORD_COLOR,
+	WORD_KEY,
+	WORD_MADE,
+	WORD_ID2,
+	WORD_PID,
+	WORD_STATE,
+	WORD_DEVICES,
+	WORD_COMM0, /* to comm7 */
+	WORD_COUNTS = WORD_COMM0 +
+	              COLLECTIVES_ALL, /* by enum collective_kind, of which RAS counts the first */
+	WORDS = WORD_COUNTS + COLLECTIVES_TOLD
+};
+
+struct function_means {
+	uint8_t meaning, kind;
+	uint8_t arg[WORDS]; /* where each word is; UINT8_MAX: it has none */
+};
+
+const struct function_means *function_means(struct collectives_own *own,
+                                            const struct function *function);
+
+/* 0 where it has no such word. */
+uint64_t call_word(const struct function_means *means, const struct call *call, enum word word);
 
 /* collectives.c: calls move, so that no open group may know them by their places. */
 void groups_forget(struct collectives *collectives);
