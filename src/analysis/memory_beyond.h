@@ -5,8 +5,7 @@
  * was there when NVML first told of a process whose calls were all seen: context, and code until
  * then.
  */
-#ifndef CUSCOPE_ANALYSIS_MEMORY_BEYOND_H
-#define CUSCOPE_ANALYSIS_MEMORY_BEYOND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ bool memory_is_of_nccl(const struct stack *stack);
 /* What NVML tells now. `beyond` begins as zeros, and keeps what was first. */
 void memory_beyond_take(struct memory_beyond *beyond, uint64_t gpu_bytes, uint64_t by_calls,
                         uint64_t nccl_bytes);
-
-#endif

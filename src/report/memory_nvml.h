@@ -4,8 +4,7 @@
  * moment. The moments are known when the reading of a file begins: events are followed, and each
  * moment is taken when the first event from then on comes.
  */
-#ifndef CUSCOPE_REPORT_MEMORY_NVML_H
-#define CUSCOPE_REPORT_MEMORY_NVML_H
+#pragma once
 
 #include "analysis/memory.h"
 #include "analysis/memory_beyond.h"
@@ -29,5 +28,3 @@ void memory_nvml_changed(struct memory_nvml *nvml, const struct memory_change *c
 
 /* After the last event: those of a process follow each other, in their order. */
 const struct memory_nvml_row *memory_nvml_rows(struct memory_nvml *nvml, size_t *n);
-
-#endif
