@@ -32,6 +32,7 @@ extern const struct cli_command cli_commands[]; /* ends with a NULL name */
 int cli_why(int argc, char **argv);
 int cli_trace(int argc, char **argv);
 int cli_top(int argc, char **argv);
+int cli_account(int argc, char **argv); /* no command: node/account.h */
 int cli_record(int argc, char **argv);
 int cli_profile(int argc, char **argv);
 int cli_info(int argc, char **argv);

@@ -11,6 +11,7 @@
 #include "base/xalloc.h"
 #include "cli/cli.h"
 #include "cli/option.h"
+#include "node/account.h"
 #include "node/recorder_process.h"
 #include "stack/lines/reader.h"
 
@@ -185,6 +186,8 @@ int main(int argc, char **argv)
 	fill_standard_streams();
 	if (argc == 1 && !strcmp(argv[0], RECORDER_NAME))
 		return recorder_process_main();
+	if (argc > 1 && !strcmp(argv[0], ACCOUNT_NAME))
+		return cli_account(argc, argv);
 	if (!typed) {
 		print_help(stderr);
 		return EXIT_USAGE;

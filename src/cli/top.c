@@ -4,15 +4,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/worker.h"
+#include "base/xalloc.h"
+#include "node/account.h"
 #include "node/address.h"
 #include "node/config.h"
 #include "node/http.h"
@@ -340,6 +345,67 @@ static int top(struct top_options *o, struct err *err)
 			close(streams[0]);
 	}
 	return status;
+}
+
+/* ---- for the node agent -------------------------------------------------------------------- */
+
+/* What is to be told the agent, whose socket this process has; its figures it has itself. */
+struct told {
+	char *account; /* NULL: nothing that it does not know */
+};
+
+static void account_ignore(void *data, const char *json)
+{
+}
+
+static void account_tell(void *data, const char *json)
+{
+	struct told *told = data;
+
+	free(told->account);
+	told->account = xstrdup(json);
+}
+
+/* It ends with the agent, or when that wants no more. */
+static bool account_is_wanted(void *data)
+{
+	struct told *told = data;
+	struct pollfd agent = { .fd = WORKER_SOCKET, .events = POLLIN };
+
+	if (poll(&agent, 1, 0))
+		kill(getpid(), SIGTERM);
+	if (told->account && account_send(WORKER_SOCKET, told->account) != -EAGAIN) {
+		free(told->account);
+		told->account = NULL;
+	}
+	return true;
+}
+
+int cli_account(int argc, char **argv)
+{
+	struct told told = { 0 };
+	struct top_options o = { .attach = { .capture = { .returns = true } },
+		                 .listen = "",
+		                 .screen = { .interval_ns = INTERVAL_NS,
+		                             .show = account_ignore,
+		                             .show_account = account_tell,
+		                             .wanted = account_is_wanted,
+		                             .data = &told } };
+	struct err err = { 0 };
+
+	prctl(PR_SET_NAME, ACCOUNT_NAME);
+	fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
+	cli_stacks_init(&o.stacks);
+	option_parse(&options, argc, argv, true, &o);
+	cli_ignore_signals();
+	signal(SIGCHLD, SIG_DFL);
+	if (!check_options(&o, &err))
+		top(&o, &err);
+	if (err.text[0])
+		account_send_failure(WORKER_SOCKET, err.text);
+	free(told.account);
+	cli_attach_free(&o.attach);
+	return err.text[0] ? EXIT_FAILURE : 0;
 }
 
 int cli_top(int argc, char **argv)

@@ -111,6 +111,9 @@ struct node_settings {
 	struct config_list libraries;
 	/* [tls] */
 	char *certificate, *key, *token;
+	/* [account] */
+	bool account;
+	uint64_t account_processes;
 	/* [leaks] */
 	uint64_t leak_interval_ns, leak_older_ns, leak_places;
 	/* [labels] */
@@ -121,7 +124,10 @@ struct node_settings {
 };
 
 /* Rows of the sections above. */
-extern const struct config_table config_agent, config_tls, config_leaks, config_labels;
+#define ACCOUNT_PROCESSES_MOST 64
+
+extern const struct config_table config_agent, config_tls, config_account, config_leaks;
+extern const struct config_table config_labels;
 extern const struct config_table config_kubelet, config_recorder, config_spool, config_rules;
 extern const struct config_table config_ranks;
 

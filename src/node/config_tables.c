@@ -52,6 +52,15 @@ static const struct config_row tls_rows[] = {
 	  "the file of the token that clients have to send", NULL },
 };
 
+static const struct config_row account_rows[] = {
+	{ "enabled", CONFIG_FLAG, offsetof(struct node_settings, account), "no", 0, 0, NULL,
+	  "yes: while somebody looks at the page, what 'cuscope why' records is recorded of the "
+	  "busiest processes, inside of them as well; wants the token of [tls]",
+	  NULL },
+	{ "processes", CONFIG_NUMBER, offsetof(struct node_settings, account_processes), "8", 1,
+	  ACCOUNT_PROCESSES_MOST, NULL, "how many these are, from 1 to 64", NULL },
+};
+
 static const struct config_row leaks_rows[] = {
 	{ "interval", CONFIG_DURATION, offsetof(struct node_settings, leak_interval_ns), "30s",
 	  SECOND / 10, 86400 * SECOND, NULL,
@@ -99,12 +108,15 @@ static const struct config_row kubelet_rows[] = {
 
 const struct config_table config_agent = { "agent", agent_rows, ARRAY_SIZE(agent_rows) };
 const struct config_table config_tls = { "tls", tls_rows, ARRAY_SIZE(tls_rows) };
+const struct config_table config_account = { "account", account_rows, ARRAY_SIZE(account_rows) };
 const struct config_table config_leaks = { "leaks", leaks_rows, ARRAY_SIZE(leaks_rows) };
 const struct config_table config_labels = { "labels", labels_rows, ARRAY_SIZE(labels_rows) };
 const struct config_table config_kubelet = { "kubelet", kubelet_rows, ARRAY_SIZE(kubelet_rows) };
 
 /* One line for each part. */
 const struct config_table *const config_tables[] = {
-	&config_agent,    &config_tls,   &config_leaks, &config_labels, &config_kubelet,
-	&config_recorder, &config_spool, &config_rules, &config_ranks,  NULL,
+	&config_agent,    &config_tls,    &config_account,
+	&config_leaks,    &config_labels, &config_kubelet,
+	&config_recorder, &config_spool,  &config_rules,
+	&config_ranks,    NULL,
 };

@@ -177,14 +177,26 @@ static struct answer answer_page(struct http *http, const char *accept)
 	                  : http_say(MHD_HTTP_NOT_FOUND, "There is no page.\n");
 }
 
+/*
+ * A page of another site can have a browser ask for this, and whoever asks has something recorded:
+ * only for a header that it may send to its own site alone.
+ */
+static struct answer answer_account(struct http *http, struct MHD_Connection *connection)
+{
+	if (!MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Cuscope-Look"))
+		return http_say(MHD_HTTP_FORBIDDEN, "/live wants a header Cuscope-Look.\n");
+	return http_live_event(http, connection);
+}
+
 static const struct path {
 	const char *path;
 	enum { FOR_ALL, FOR_TOKEN, FOR_BROWSER } who; /* browser: it is asked for the token */
-	struct answer (*answer)(struct http *http, const char *accept);
+	struct answer (*answer)(struct http *http, const char *accept); /* NULL: answer_account */
 } paths[] = {
 	{ "/metrics", FOR_TOKEN, answer_metrics },
 	{ "/healthz", FOR_ALL, answer_health }, /* it tells nothing but that */
 	{ "/", FOR_BROWSER, answer_page },
+	{ "/live", FOR_BROWSER, NULL },
 };
 
 /* Not even on loopback without a token: see http_record.h. */
@@ -218,7 +230,8 @@ struct answer http_agent_answer(struct http *http, struct MHD_Connection *connec
 			continue;
 		if (paths[i].who != FOR_ALL && !http_may_look(http, connection))
 			return http_refuse(paths[i].who == FOR_BROWSER);
-		return paths[i].answer(http, accept);
+		return paths[i].answer ? paths[i].answer(http, accept)
+		                       : answer_account(http, connection);
 	}
-	return http_say(MHD_HTTP_NOT_FOUND, "There are /metrics, /healthz and /.\n");
+	return http_say(MHD_HTTP_NOT_FOUND, "There are /metrics, /healthz, / and /live.\n");
 }

@@ -44,7 +44,7 @@ struct http {
 	bool has_token;
 	const struct http_page *page; /* NULL: there is none */
 	bool live;                    /* it is, and none of the agent's paths are served */
-	struct live_readers readers;
+	struct live_readers readers;  /* also of the agent's account */
 	atomic_uint_fast64_t answered, refused;
 	char complaint[256]; /* what the library said last while it was started */
 };
@@ -77,6 +77,7 @@ struct answer http_agent_record(struct http *http, struct MHD_Connection *connec
 
 struct answer http_live_answer(struct http *http, struct MHD_Connection *connection,
                                const char *url);
+struct answer http_live_event(struct http *http, struct MHD_Connection *connection);
 void http_live_end(struct http *http); /* before its daemon is stopped */
 
 #endif

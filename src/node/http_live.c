@@ -62,7 +62,8 @@ static struct live_parts take(struct http *http, struct MHD_Connection *connecti
 
 	LOCKED(&http->lock);
 	readers->asked_ns = clock_now_ns();
-	*waits = !readers->event && !readers->end && readers->n_waiting < LIVE_WAITING;
+	*waits =
+		http->live && !readers->event && !readers->end && readers->n_waiting < LIVE_WAITING;
 	if (readers->event) {
 		parts.event = readers->event;
 		parts.account = has_account(readers, connection) ? NULL : readers->account;
@@ -94,7 +95,15 @@ static struct MHD_Response *response_of(const struct live_parts *taken)
 	return response;
 }
 
-static struct answer answer_event(struct http *http, struct MHD_Connection *connection)
+/* "why", which is an object in one line: else it would be several events. */
+static bool is_line(const char *text)
+{
+	while ((unsigned char)*text >= ' ')
+		text++;
+	return !*text;
+}
+
+struct answer http_live_event(struct http *http, struct MHD_Connection *connection)
 {
 	bool waits;
 	struct live_parts parts = take(http, connection, &waits);
@@ -111,7 +120,7 @@ struct answer http_live_answer(struct http *http, struct MHD_Connection *connect
                                const char *url)
 {
 	if (!strcmp(url, "/live"))
-		return answer_event(http, connection);
+		return http_live_event(http, connection);
 	return strcmp(url, "/") ? http_say(MHD_HTTP_NOT_FOUND, "There are / and /live.\n")
 	                        : http_page_answer(http->page);
 }
@@ -180,7 +189,7 @@ void http_publish_account(struct http *http, const char *json)
 {
 	struct live_event *event = NULL, *before;
 
-	if (json) {
+	if (json && is_line(json)) {
 		event = xcalloc(1, sizeof(*event));
 		event->users = 1;
 		buf_printf(&event->text, LIVE_AGAIN "event: why\ndata: %s\n\n", json);

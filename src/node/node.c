@@ -11,6 +11,7 @@
 #include "base/xalloc.h"
 #include "capture/capture.h"
 #include "gpus/gpu_state.h"
+#include "node/account.h"
 #include "node/http.h"
 #include "node/recorder_facts.h"
 #include "probe/person.h"
@@ -30,6 +31,7 @@ struct node {
 	struct http *http;
 	struct http_figures before; /* of servers that were stopped for a reload */
 	struct recorder_facts *facts;
+	struct account *account;
 	void *states[SOURCES_MAX];
 	struct node_view view;
 };
@@ -129,6 +131,8 @@ static int read_anew(struct node *node, struct node_settings *settings, struct h
 	int r = node->options->reload(node->options->data, settings, err);
 
 	if (!r)
+		r = account_check(settings, err);
+	if (!r)
 		r = recorder_check(settings, err);
 	return r ? r
 	         : http_start(settings, node->options->page, node->snapshots, node->http, http,
@@ -203,9 +207,15 @@ static void on_notice(void *data, const char *text)
 
 static void on_turn(void *data, const struct capture_state *state)
 {
-	const struct node *node = data;
+	struct node *node = data;
+	uint64_t now = clock_now_ns();
+	const struct account_view view = { .settings = &node->settings,
+		                           .counts = node->counts,
+		                           .recorder = node->view.recorder,
+		                           .http = node->http };
 
-	snapshots_turned(node->snapshots, clock_now_ns());
+	snapshots_turned(node->snapshots, now);
+	account_turn(node->account, &view, now);
 }
 
 static void on_hangup(void *data)
@@ -274,6 +284,7 @@ static void begin(struct node *node, const struct node_options *options)
 	node->counts = counts_new(clock_now_ns());
 	node->places = places_new(false);
 	node->snapshots = snapshots_new();
+	node->account = account_new();
 	node->view = (struct node_view){ .settings = &node->settings,
 		                         .counts = node->counts,
 		                         .places = node->places,
@@ -290,6 +301,7 @@ static void end(struct node *node)
 		if (node_sources[i]->end)
 			node_sources[i]->end(node->states[i]);
 	}
+	account_free(node->account);
 	gpu_states_free(node->view.gpus);
 	counts_free(node->counts);
 	places_free(node->places);
@@ -302,6 +314,8 @@ int node_run(const struct node_options *options, struct err *err)
 	struct node node = { 0 };
 	int r = http_check(options->settings, err);
 
+	if (!r)
+		r = account_check(options->settings, err);
 	if (!r)
 		r = recorder_check(options->settings, err);
 	if (r)

@@ -2,6 +2,7 @@
 #include "node/recorder.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -317,15 +318,33 @@ int recorder_send(int socket, const struct recorder_message *message)
 	return errno == EAGAIN || errno == ENOBUFS ? -EAGAIN : -EPIPE;
 }
 
-/* What is not of this size is of no use, and what sends it neither. */
+static bool is_something_there(int socket)
+{
+	struct pollfd ready = { .fd = socket, .events = POLLIN };
+
+	return poll(&ready, 1, 0) > 0;
+}
+
 int recorder_receive(int socket, struct recorder_message *message)
 {
-	ssize_t n = recv(socket, message, sizeof(*message), MSG_DONTWAIT);
+	return recorder_receive_with(socket, message, NULL);
+}
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+/* What is not of this size is of no use, and what sends it neither. */
+int recorder_receive_with(int socket, struct recorder_message *message, int *fd)
+{
+	ssize_t n;
+
+	if (fd)
+		*fd = -1;
+	if (!is_something_there(socket))
 		return -EAGAIN;
-	if (n != sizeof(*message))
+	n = worker_receive(socket, message, sizeof(*message), fd);
+	if (n != sizeof(*message)) {
+		if (fd && *fd >= 0)
+			close(*fd);
 		return -EPIPE;
+	}
 	END(message->text);
 	if (message->kind == RECORDER_SETUP) {
 		END(message->setup.rules.errors);
@@ -425,6 +444,7 @@ static void release(struct recorder *recorder)
 	rules_free(recorder->rules);
 	quota_free(&recorder->rank_shares);
 	free(recorder->ranks);
+	buf_free(&recorder->account);
 	pthread_mutex_destroy(&recorder->lock);
 	free(recorder->path);
 	free(recorder);
@@ -554,6 +574,22 @@ void recorder_tell(struct recorder *recorder, const struct rules_facts *facts)
 	snprintf(recorder->leak, sizeof(recorder->leak), "%s", facts->leak ? facts->leak : "");
 	recorder->figures.leaks_no_room = facts->leaks_no_room;
 	recorder->told = true;
+}
+
+void recorder_look(struct recorder *recorder, bool looked)
+{
+	LOCKED(&recorder->lock);
+	recorder->looked = looked;
+}
+
+bool recorder_account(struct recorder *recorder, uint64_t *number, struct buf *json)
+{
+	LOCKED(&recorder->lock);
+	if (*number == recorder->n_accounts)
+		return false;
+	*number = recorder->n_accounts;
+	buf_add(json, recorder->account.data ? recorder->account.data : "", recorder->account.len);
+	return true;
 }
 
 void recorder_say(struct recorder *recorder, const char *fmt, ...)

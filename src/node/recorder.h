@@ -45,12 +45,14 @@ struct recorder_settings {
 enum recorder_kind {
 	RECORDER_SETUP, /* to the process, the first thing */
 	RECORDER_SAVE,  /* to it: write what you hold */
+	RECORDER_LOOK,  /* to it: whether somebody looks at the account of the last ten seconds */
 	RECORDER_READY, /* from it: it records */
 	RECORDER_STATE, /* every second */
 	RECORDER_FIRED, /* a rule */
 	RECORDER_SAVED, /* what came of RECORDER_SAVE */
 	RECORDER_RANKS, /* what ranks did since they were told of last */
 	RECORDER_NOTICE,
+	RECORDER_ACCOUNT, /* another account, in a file that comes with it (account.h) */
 };
 
 /* Why a recording came to nothing; the words are labels of a metric. */
@@ -126,6 +128,7 @@ struct recorder_message {
 		struct recorder_state state;
 		struct recorder_saved saved;
 		struct recorder_ranks_part ranks;
+		bool looked; /* RECORDER_LOOK */
 		struct {
 			uint32_t rule;
 			uint64_t person; /* rules.h */
@@ -137,6 +140,9 @@ struct recorder_message {
 /* 0; -EAGAIN: there is none, or no room; -EPIPE: the other side has ended. */
 int recorder_send(int socket, const struct recorder_message *message);
 int recorder_receive(int socket, struct recorder_message *message);
+
+/* The same, with a descriptor that came along, else -1. */
+int recorder_receive_with(int socket, struct recorder_message *message, int *fd);
 
 /* ---- recorder ------------------------------------------------------------------------------ */
 
@@ -158,6 +164,13 @@ bool recorder_holds(const struct recorder *recorder);
 
 /* What the machine shows; copied. */
 void recorder_tell(struct recorder *recorder, const struct rules_facts *facts);
+
+/* Whether somebody looks at the account: else it makes none. */
+void recorder_look(struct recorder *recorder, bool looked);
+
+/* What there is of it, appended: nothing where there is none. False: *number is what was had then
+ * and there is nothing else. */
+bool recorder_account(struct recorder *recorder, uint64_t *number, struct buf *json);
 
 /* A line for the user, one at a time. False: there is none. */
 bool recorder_notice(struct recorder *recorder, char *text, size_t size);
@@ -229,6 +242,7 @@ const char *recorder_why_name(enum recorder_why why);
 struct recorder_child {
 	struct worker worker; /* socket -1: it was told to end */
 	bool ready;           /* it records */
+	bool looked;          /* it was told so */
 	uint64_t ready_ns, end_by_ns;
 	uint64_t heard_ns;           /* it said something last: its loop does each second */
 	struct recorder_state state; /* as it told last */

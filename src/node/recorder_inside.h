@@ -56,6 +56,9 @@ struct recorder {
 	struct recorder_rank_series *ranks; /* settings.rank_series of them */
 	size_t n_ranks;
 	uint64_t ranks_left_out; /* that came, and had no room */
+	bool looked;             /* at the account: */
+	struct buf account;      /* empty: there is none */
+	uint64_t n_accounts;
 
 	/* the thread's own */
 	struct quota rank_shares;

@@ -19,8 +19,10 @@
 #include "base/worker.h"
 #include "capture/capture.h"
 #include "hooks/hook_list.h"
+#include "node/account.h"
 #include "node/flight_ranks.h"
 #include "node/rules.h"
+#include "top/top_why.h"
 #include "trace/writer.h"
 
 /* ---- recorder save ------------------------------------------------------------------------- */
@@ -192,6 +194,7 @@ struct flight {
 	struct consumer consumer; /* first: what the capture holds */
 	struct recorder_settings settings;
 	struct call_rules *rules;
+	struct top_why *why;        /* NULL: there is no account */
 	struct flight_ranks *ranks; /* NULL: they are not watched */
 	struct capture *capture;
 	struct recorder_saver saver;
@@ -200,7 +203,8 @@ struct flight {
 	bool save_asked, over, told_left;
 	struct recorder_message fired[FIRED_MOST]; /* that there was no room for */
 	size_t n_fired;
-	uint64_t told_ns;
+	bool looked; /* at the account, */
+	uint64_t told_account, told_ns;
 };
 
 /* ---- what is said to the agent ------------------------------------------------------------- */
@@ -268,6 +272,8 @@ static void obey(struct flight *flight)
 	int rc;
 
 	while (!(rc = recorder_receive(flight->saver.socket, &message))) {
+		if (message.kind == RECORDER_LOOK)
+			flight->looked = message.looked;
 		if (message.kind != RECORDER_SAVE || message.save.rule >= RULE_COUNT ||
 		    !flight->settings.enabled)
 			continue;
@@ -284,10 +290,25 @@ static void take_snapshot(void *data, const struct run_info *run)
 {
 	struct flight *flight = data;
 
-	if (!flight->save_asked) /* a signal of somebody else's */
+	if (flight->why)
+		top_why_take(flight->why, run);
+	if (!flight->save_asked) /* the account's, or a signal of somebody else's */
 		return;
 	flight->save_asked = false;
 	recorder_save(&flight->saver, &flight->save, run);
+}
+
+/* Where there is no room for it now it is told at the next turn. */
+static void turn_account(struct flight *flight, uint64_t now)
+{
+	struct top_why_shown shown;
+
+	if (top_why_turn(flight->why, now, flight->looked))
+		capture_ask_for_snapshot(flight->capture);
+	shown = top_why_shown(flight->why);
+	if (shown.number != flight->told_account &&
+	    (!shown.number || !account_send(flight->saver.socket, shown.json)))
+		flight->told_account = shown.number;
 }
 
 /* What is held has no more of them than the seconds that it is of. A failure to take that is the
@@ -319,6 +340,8 @@ static void progress(void *data, const struct capture_state *state)
 	recorder_save_look(&flight->saver);
 	say_fired(flight);
 	obey(flight);
+	if (flight->why)
+		turn_account(flight, now);
 	if (now - flight->told_ns < STATE_NS)
 		return;
 	if (!flight->told_ns)
@@ -413,7 +436,8 @@ static int record(struct flight *flight, struct err *err)
 	const struct recorder_settings *settings = &flight->settings;
 	const struct capture_gpu ranges = { .kinds = AGENT_WANT_NVTX };
 	const struct capture_gpu times = { .kinds = GPU_KINDS };
-	struct consumer *consumers[] = { &flight->consumer, flight->saver.writer };
+	struct consumer *consumers[] = { &flight->consumer, flight->saver.writer,
+		                         flight->why ? top_why_consumer(flight->why) : NULL };
 	AT_END(hook_list_free) struct hook_list hooks = { 0 };
 	struct capture_options options = {
 		.target = { .kind = TARGET_ALL, .follow = true },
@@ -428,7 +452,9 @@ static int record(struct flight *flight, struct err *err)
 		.in_process = settings->gpu_times ? IN_PROCESS_NO : IN_PROCESS_WITH_GPU,
 		.duration_ns = settings->gpu_times ? settings->gpu_window_ns : 0,
 		.consumers = consumers,
-		.n_consumers = settings->enabled ? 2 : 1,
+		.n_consumers = !settings->enabled ? 1
+		               : flight->why      ? 3
+		                                  : 2,
 		.enough = enough,
 		.patient = !settings->enabled,
 		.ras_again = ras_again,
@@ -485,6 +511,8 @@ int recorder_process_main(void)
 		call_rules_new(&flight.settings.rules, flight.settings.last_ns, fired, &flight);
 	if (flight.settings.ranks && !flight.settings.gpu_times)
 		flight.ranks = flight_ranks_new(&flight.settings, fired, &flight);
+	if (flight.settings.enabled && !flight.settings.gpu_times)
+		flight.why = top_why_new();
 	flight.saver.writer = writer_new_window(
 		&(struct writer_window){ .last_ns = flight.settings.last_ns,
 	                                 .last_bytes = flight.settings.memory_bytes,
@@ -498,6 +526,7 @@ int recorder_process_main(void)
 		wait_for_writer(&flight);
 	call_rules_free(flight.rules);
 	flight_ranks_free(flight.ranks);
+	top_why_free(flight.why);
 	flight.saver.writer->ops->free(flight.saver.writer);
 	return rc ? 1 : 0;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "node/account.h"
 #include "probe/person.h"
 
 /* ---- recorder orders ----------------------------------------------------------------------- */
@@ -391,8 +392,21 @@ size_t recorder_ranks(struct recorder *recorder, struct recorder_rank_series *ra
 
 /* ---- what they say ------------------------------------------------------------------------- */
 
+/* Of the process that records; of another one, or unreadable: none. */
+static void take_account(struct recorder *recorder, int slot, int fd)
+{
+	AT_END(buf_free) struct buf json = { 0 };
+
+	if (fd < 0 || !account_read(fd, &json) || slot != recorder->current)
+		return;
+	LOCKED(&recorder->lock);
+	buf_reset(&recorder->account);
+	buf_add(&recorder->account, json.data, json.len);
+	recorder->n_accounts++;
+}
+
 static void take(struct recorder *recorder, int slot, const struct recorder_message *message,
-                 uint64_t now)
+                 int fd, uint64_t now)
 {
 	struct recorder_child *child = &recorder->children[slot];
 
@@ -421,7 +435,12 @@ static void take(struct recorder *recorder, int slot, const struct recorder_mess
 	case RECORDER_NOTICE:
 		recorder_say(recorder, "recorder: %s", message->text);
 		break;
+	case RECORDER_ACCOUNT:
+		take_account(recorder, slot, fd);
+		return;
 	}
+	if (fd >= 0)
+		close(fd);
 }
 
 /* So many at once: one that never stops talking is not all there is to do. */
@@ -431,11 +450,33 @@ static void hear(struct recorder *recorder, uint64_t now)
 
 	for (int i = 0; i < CHILDREN_MAX; i++) {
 		for (unsigned n = 0; n < 64 && recorder->children[i].worker.socket >= 0; n++) {
-			if (recorder_receive(recorder->children[i].worker.socket, &message))
+			int fd;
+
+			if (recorder_receive_with(recorder->children[i].worker.socket, &message,
+			                          &fd))
 				break;
-			take(recorder, i, &message, now);
+			take(recorder, i, &message, fd, now);
 		}
 	}
+}
+
+/* What was told before goes with who told it. */
+static void tell_looked(struct recorder *recorder)
+{
+	struct recorder_child *child =
+		recorder->current < 0 ? NULL : &recorder->children[recorder->current];
+	struct recorder_message message = { .kind = RECORDER_LOOK };
+
+	pthread_mutex_lock(&recorder->lock);
+	message.looked = recorder->looked;
+	if (recorder->account.len && (!child || !child->looked || !message.looked)) {
+		buf_reset(&recorder->account);
+		recorder->n_accounts++;
+	}
+	pthread_mutex_unlock(&recorder->lock);
+	if (child && child->looked != message.looked &&
+	    !recorder_send(child->worker.socket, &message))
+		child->looked = message.looked;
 }
 
 /* ---- what those who ask say ---------------------------------------------------------------- */
@@ -601,6 +642,7 @@ void *recorder_run(void *data)
 
 		keep_recording(recorder, now);
 		hear(recorder, now);
+		tell_looked(recorder);
 		forget_ranks(recorder, now);
 		if (recorder->settings.enabled)
 			judge(recorder, now);
