@@ -7,7 +7,7 @@ LIVE_ALL := js/text js/units js/elements js/tables js/colors live/history live/s
 LIVE_MODULES := $(LIVE_ALL) js/why $(addprefix live/,figures missed model source gpus process account main)
 PROFILE_MODULES := js/text js/units js/elements js/tables js/reports js/picture profile/main
 FLAME_MODULES := js/picture flame/main
-AGENT_MODULES := $(LIVE_ALL) $(addprefix agent/,exposition readings parts source ask main)
+AGENT_MODULES := $(LIVE_ALL) js/why live/figures live/account $(addprefix agent/,exposition readings parts source account ask main)
 
 $(B)/page/page.js: $(PAGE_MODULES:%=src/page/js/%.js)
 $(B)/page/live.js: $(LIVE_MODULES:%=src/page/%.js)

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import test from 'node:test';
 
+import { eventsOf } from '../../src/page/agent/account.js';
 import { readExposition } from '../../src/page/agent/exposition.js';
 import { grouped, lackedSentences, PART_ORDER, partOf, PARTS, rowsOfGroup, shownAs } from '../../src/page/agent/parts.js';
 import { Readings } from '../../src/page/agent/readings.js';
@@ -26,6 +27,13 @@ test('exposition: families with what they mean, and every label as it was', () =
 		{ name: 'a_total', labels: [], key: 'a_total', value: 1000 }]);
 	assert.ok(Number.isNaN(families[1].samples[0].value));
 	assert.deepEqual([families[1].samples[0].labels, families[2].samples[0].value, unreadable], [[['z', '}']], Infinity, 0]);
+});
+
+test('events: each with its data, and the last number', () => {
+	assert.deepEqual(eventsOf('retry: 1000\nevent: why\ndata: {"a: b":1}\n\nretry: 1000\nid: 4.2\ndata: {}\n\n'),
+		{ id: '4.2', of: new Map([['why', '{"a: b":1}'], ['message', '{}']]) });
+	assert.deepEqual(eventsOf('retry: 300\n\n'), { id: '', of: new Map() });
+	assert.deepEqual(eventsOf('\n\n:\nid\ndata'), { id: '', of: new Map() });
 });
 
 test('exposition: what is none is counted, in a time that goes by its length', () => {

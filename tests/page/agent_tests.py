@@ -10,7 +10,7 @@ import time
 from browser import Browser
 from browser_tests import axe_finds, nothing_failed, picture, size, wait
 from case import Skip, equal
-from live_server import AgentServer, agent_figures, of_process
+from live_server import AgentServer, account as live_account, agent_figures, of_process
 from live_tests import HOSTILE, answers, column
 
 MAIN = "#processes .table:nth-child(1)"
@@ -41,7 +41,7 @@ def text(browser, selector):
 
 
 def test_agent_page_shows_each_snapshot(case):
-    """Counters as rates, gauges as they are, what they mean on hover; nothing but /metrics was asked for."""
+    """Counters as rates, gauges as they are, what they mean on hover; nothing but /metrics and /live was asked for."""
     with Agent(case, lambda snapshot: agent_figures(snapshot, THREE)) as (browser, server):
         equal("by launches", ["8", "9", "7"], column(browser, "PID", MAIN))
         equal("names", ["fast", "middle", "slow"], column(browser, "PROCESS", MAIN))
@@ -52,7 +52,7 @@ def test_agent_page_shows_each_snapshot(case):
               browser.evaluate("[...document.querySelectorAll('#processes th button')].find((its) => its.textContent === 'LAUNCHES/s').dataset.about"))
         total = column(browser, "LAUNCHES", MAIN)[0]
         wait(browser, f"[...document.querySelectorAll('#processes tbody tr')][0].cells[3].textContent !== '{total}'")
-        equal("asked", {"/", "/metrics"}, set(server.asked) - {"/favicon.ico"})
+        equal("asked", {"/", "/metrics", "/live"}, set(server.asked) - {"/favicon.ico"})
         rates = [float(rate.replace(",", "")) for rate in column(browser, "LAUNCHES/s", MAIN)]
         equal("rates", True, 500 < rates[0] < 1000 and 1 < rates[2] < 4)
         nothing_failed(browser)
@@ -73,7 +73,7 @@ def test_agent_page_shows_metrics_that_it_never_heard_of(case):
 
 
 def commands(browser):
-    return browser.evaluate("[...document.querySelectorAll('#why code')].map((its) => its.textContent)")
+    return browser.evaluate("[...document.querySelectorAll('#ask code')].map((its) => its.textContent)")
 
 
 def test_agent_page_says_what_makes_an_account(case):
@@ -84,16 +84,61 @@ def test_agent_page_says_what_makes_an_account(case):
     with Agent(case, lambda snapshot: agent_figures(snapshot, {**THREE, 10: ("least", 1)})) as (browser, _):
         equal("commands", ["sudo cuscope why -p 8", "sudo cuscope why -p 9", "sudo cuscope why -p 7", "sudo cuscope why --gpu-of 0",
                            "sudo cuscope top --web --why"], commands(browser))
-        equal("of", "fast", text(browser, "#why li .note"))
-        equal("why", True, "stacks, what threads wait for, and GPU times" in text(browser, "#why"))
-        browser.evaluate("(() => { globalThis.kept = document.querySelector('#why li'); document.querySelector('#why li button').click() })()")
-        wait(browser, "/Copied: sudo cuscope why -p 8|refuses to copy/.test(document.querySelector('#why [role=status]').textContent)")
+        equal("of", "fast", text(browser, "#ask li .note"))
+        equal("why", True, "stacks, what threads wait for, and GPU times" in text(browser, "#ask"))
+        browser.evaluate("(() => { globalThis.kept = document.querySelector('#ask li'); document.querySelector('#ask li button').click() })()")
+        wait(browser, "/Copied: sudo cuscope why -p 8|refuses to copy/.test(document.querySelector('#ask [role=status]').textContent)")
         seen = browser.evaluate("cuscopeAgent.readings.snapshots")
         wait(browser, f"cuscopeAgent.readings.snapshots > {seen} + 1")
         equal("it stays", True, browser.evaluate("kept.isConnected"))
         nothing_failed(browser)
     with Agent(case, figures) as (browser, _):
         equal("none of what is no number", ["sudo cuscope why --gpu-of 0", "sudo cuscope top --web --why"], commands(browser))
+        nothing_failed(browser)
+
+
+def of_calls(second):
+    """As of what a flight recorder holds."""
+    it = live_account(second, not_known=["what the host did outside of CUDA for 99 % of the time was not recorded"])
+    it["why"].update(first=None, gpu_times="none")
+    return it
+
+
+def test_agent_page_shows_the_account(case):
+    """Of calls alone with what would tell more; of what why records with whose it is. It is asked for once, with a header that other sites may not send."""
+    with Agent(case, lambda snapshot: agent_figures(snapshot, THREE)) as (browser, server):
+        equal("none", (True, "Where the time goes"), (browser.evaluate("document.getElementById('why').hidden"), text(browser, "#ask h2")))
+        server.account, server.account_of = of_calls(3), {"account": "calls", "processes": []}
+        wait(browser, "!document.getElementById('why').hidden && !!document.querySelector('#why article')")
+        equal("not known", True, "outside of CUDA for 99 %" in text(browser, "#why"))
+        equal("lacks", ("What would tell more", True), (text(browser, "#ask h2"), "calls that the flight recorder holds" in text(browser, "#ask")))
+        equal("commands", "sudo cuscope why -p 8", commands(browser)[0])
+        equal("header", ("1", "text/event-stream"), (server.looked["Cuscope-Look"], server.looked["Accept"]))
+        browser.evaluate("(() => { globalThis.kept = document.querySelector('#why article') })()")
+        time.sleep(2.5)
+        equal("it stays", True, browser.evaluate("kept.isConnected"))
+        equal("its number", True, server.looked["Last-Event-ID"].startswith("1."))
+        equal("when", True, bool(browser.evaluate("/^Of 10 s, until [1-9] s ago\\.$/.test(document.querySelector('#why .note').textContent)")))
+        server.account, server.account_of = live_account(9), {"account": "whole", "processes": [{"pid": 8, "name": HOSTILE}]}
+        wait(browser, "/Change first|take the sleep away/.test(document.getElementById('why').textContent)")
+        equal("of", True, "(pid 8)" in text(browser, "#ask") and HOSTILE in text(browser, "#ask"))
+        equal("commands", [], commands(browser))
+        server.account = {"state": "failed", "sentence": "the processes have ended <b>"}
+        wait(browser, "document.querySelector('#why .note').textContent === 'the processes have ended <b>'")
+        server.account = None
+        wait(browser, "document.getElementById('why').hidden")
+        nothing_failed(browser)
+
+
+def test_agent_page_shows_figures_without_an_account(case):
+    """Where what comes is no account: the page goes on."""
+    with Agent(case, lambda snapshot: agent_figures(snapshot, THREE)) as (browser, server):
+        for account, of in (({"state": 7}, []), ({"state": "answer", "why": 7, "left_out": "x"}, {"account": "__proto__", "processes": "x"}),
+                            ({"state": "answer", "why": {"gpus": [7, {"account": "x"}], "first": 7, "not_known": 3}}, {"account": "whole", "processes": [None, 7, {}]})):
+            server.account, server.account_of = account, of
+            seen = browser.evaluate("cuscopeAgent.readings.snapshots")
+            wait(browser, f"cuscopeAgent.readings.snapshots > {seen} + 2")
+        equal("figures", ["8", "9", "7"], column(browser, "PID", MAIN))
         nothing_failed(browser)
 
 
@@ -192,7 +237,7 @@ def test_agent_page_of_the_agent_itself(case):
         equal("GPU", "GPU0 NVIDIA Simulated 0", text(browser, "#gpus h3"))
         equal("hidden", [], browser.evaluate("[...document.querySelectorAll('#total, #gpus, #processes, #agent')].filter((its) => its.hidden).map((its) => its.id)"))
         equal("more", True, browser.evaluate("document.getElementById('more').hidden"))
-        browser.evaluate("document.querySelector('details').open = true")
+        browser.evaluate("document.querySelector('#agent details').open = true")
         wait(browser, "document.querySelectorAll('#agent .figure').length > 10")
         families = set(browser.evaluate("cuscopeAgent.readings.families.map(({ name }) => name)"))
         shown = " ".join(browser.evaluate("[...document.querySelectorAll('[data-about]')].map((its) => its.dataset.about)"))
@@ -215,7 +260,9 @@ def busy(snapshot):
 
 def test_agent_page_pictures(case):
     """Light and dark, narrow and wide: kept by --keep, to be looked at. Nothing is wider than the page."""
-    with Agent(case, busy) as (browser, _):
+    with Agent(case, busy) as (browser, server):
+        server.account, server.account_of = live_account(9), {"account": "whole", "processes": [{"pid": 7, "name": "train"}]}
+        wait(browser, "!!document.querySelector('#why article')")
         equal("fails", ["8"], browser.evaluate("[...document.querySelectorAll('#processes tr.failing')].map((row) => row.cells[0].textContent)"))
         for width, height in ((800, 1000), (1920, 1080), (3840, 2160)):
             for dark in (False, True):
@@ -227,8 +274,10 @@ def test_agent_page_pictures(case):
 
 
 def test_agent_page_axe_finds_nothing(case):
-    with Agent(case, busy) as (browser, _):
-        browser.evaluate("document.querySelector('details').open = true")
+    with Agent(case, busy) as (browser, server):
+        server.account, server.account_of = of_calls(9), {"account": "calls", "processes": []}
+        wait(browser, "!!document.querySelector('#why article')")
+        browser.evaluate("document.querySelector('#agent details').open = true")
         axe_finds(case, browser)
 
 

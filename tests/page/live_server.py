@@ -8,6 +8,7 @@ import json
 import math
 import os
 import threading
+import zlib
 
 GIB = 1 << 30
 
@@ -140,6 +141,8 @@ class AgentServer(LiveServer):
     """The same with figures(number of the snapshot, from 1 on): samples by their families' names, or a status and its text"""
 
     script = "agent.js"
+    account_of = {"account": "none", "processes": []}
+    looked = None  # the headers of who asked for the account last
 
     def answer(self, request):
         self.asked.append(request.path)
@@ -150,8 +153,19 @@ class AgentServer(LiveServer):
             figures = self.figures(self.events)
             status, text = figures if isinstance(figures, tuple) else (200, exposition(self.events, figures))
             self.send(request, status, "text/plain; version=0.0.4; charset=utf-8", text.encode())
+        elif request.path == "/live":
+            self.looked = request.headers
+            self.send(request, 200, "text/event-stream", self.live())
         else:
             self.send(request, 404, "text/plain", b"")
+
+
+    def live(self):
+        """The account for each reader once, and what it is made of."""
+        number = f"{zlib.crc32(json.dumps([self.account, self.account_of]).encode())}"
+        account = json.dumps(self.account) if self.account and self.looked["Last-Event-ID"] != f"1.{number}" else ""
+        return ((f"event: why\ndata: {account}\n\n" if account else "") +
+                f"retry: 1000\nid: 1{'.' + number if self.account else ''}\ndata: {json.dumps(self.account_of)}\n\n").encode()
 
 
 def exposition(snapshot, figures):

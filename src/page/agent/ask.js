@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: MIT
-// Why there is no account of the last ten seconds here, and the commands that make one of what runs now.
+// What the account of the last ten seconds is made of and lacks, and the commands that make one of what runs now.
 
 import { button, copyText, element, fill } from '../js/elements.js';
 import { label } from '../js/text.js';
+import { list } from '../js/units.js';
+import { objectOf } from '../live/figures.js';
 
 /** @typedef {import('./exposition.js').Sample} Sample @typedef {import('./readings.js').Readings} Readings */
 
-const BUSIEST = 3, GPUS_TOLD = 4, LACKS = 'Figures do not say it. The agent counts calls, and the flight recorder keeps calls alone: an account of the ' +
-	'last ten seconds needs stacks, what threads wait for, and GPU times as well. They cost a process what nobody asked it to pay, so they are recorded ' +
-	'where somebody asks for them. On this machine these make one:';
+const BUSIEST = 3, GPUS_TOLD = 4, MOST_NAMES = 64, ASKED = 'They cost a process what nobody asked it to pay, so they are recorded where somebody asks ' +
+	'for them: with [account] in the settings of the agent, while this page is looked at, or by a command. On this machine these make one:';
+
+/** By what the account is made of: a title, and what there is to say. */
+const TELLS = /** @type {Record<string, [string, string]>} */ ({
+	none: ['Where the time goes', 'Figures do not say it. The agent counts calls: an account of the last ten seconds needs each call, stacks, what threads wait ' +
+		'for, and GPU times. ' + ASKED],
+	calls: ['What would tell more', 'The account is of the calls that the flight recorder holds, so of all processes. Stacks, what threads wait for, and GPU times ' +
+		'are not among them. ' + ASKED],
+});
+
+/** @param {any} of what the agent says of its account @returns {string} */
+function ofProcesses(of) {
+	const names = list(of.processes).slice(0, MOST_NAMES).map((its) => `${label(String(objectOf(its).name))} (pid ${label(String(objectOf(its).pid))})`);
+	return `The account is of those that ask for most work of a GPU${names.length ? `: ${names.join(', ')}` : ''}. It is recorded while somebody looks at this page.`;
+}
 
 /** @param {Sample} sample @param {string} name @returns {string} */
 function labelOf(sample, name) {
@@ -35,16 +50,20 @@ export class Ask {
 		this.told = '';
 		this.said = element('p', { class: 'note', role: 'status' });
 		this.list = element('ul', { class: 'commands' });
-		this.element = element('section', { id: 'why', 'aria-labelledby': 'why-head' }, element('h2', { id: 'why-head' }, 'Where the time goes'),
-			element('p', { class: 'note' }, LACKS), this.list, this.said);
+		this.title = element('h2', { id: 'ask-head' });
+		this.note = element('p', { class: 'note' });
+		this.element = element('section', { id: 'ask', 'aria-labelledby': 'ask-head' }, this.title, this.note, this.list, this.said);
 	}
 
-	/** @param {Readings} readings */
-	show(readings) {
-		const commands = commandsOf(readings), told = JSON.stringify(commands);
+	/** @param {Readings} readings @param {any} of what the agent says of its account */
+	show(readings, of) {
+		const whole = of.account === 'whole', [title, note] = whole ? ['What the account is of', ofProcesses(of)] : TELLS[of.account === 'calls' ? 'calls' : 'none'],
+			commands = whole ? [] : commandsOf(readings), told = JSON.stringify([title, note, commands]);
 		if (told === this.told) // what is selected stays
 			return;
 		this.told = told;
+		fill(this.title, title);
+		fill(this.note, note);
 		fill(this.list, ...commands.map(([command, of]) => element('li', { class: 'bar' }, element('code', {}, command),
 			button('copy', () => this.copy(command), { 'aria-label': `copy ${command}` }), element('span', { class: 'note' }, of))));
 	}

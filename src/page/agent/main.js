@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page of `cuscope agent`: whatever its metrics are, each second.
+// The page of `cuscope agent`: the account of the last ten seconds, and whatever its metrics are, each second.
 
 import { element, fill } from '../js/elements.js';
 import { label } from '../js/text.js';
@@ -7,6 +7,7 @@ import { clockText, countText, finite, percentText } from '../js/units.js';
 import { Frame } from '../live/frame.js';
 import { LiveTable } from '../live/rows.js';
 import { Chart, Spark } from '../live/spark.js';
+import { AgentAccount } from './account.js';
 import { Ask } from './ask.js';
 import { grouped, lackedSentences, PART_ORDER, partOf, PARTS, rowsOfGroup, scaled, shownAs } from './parts.js';
 import { Readings } from './readings.js';
@@ -151,14 +152,16 @@ class AgentPage {
 			filter: () => document.querySelector('#processes input'),
 			silence: () => this.silence(),
 		});
+		this.account = new AgentAccount(() => this.frame.paused || this.show());
 		this.ask = new Ask();
 		this.parts = new Map(PARTS.map((part) => [part, new PartOfPage(part)]));
 	}
 
 	start() {
 		const parts = PART_ORDER.map((id) => /** @type {PartOfPage} */ ([...this.parts.values()].find(({ part }) => part.id === id)).element);
-		this.frame.start(parts[0], this.ask.element, ...parts.slice(1));
+		this.frame.start(this.account.shown.element, parts[0], this.ask.element, ...parts.slice(1));
 		document.addEventListener('toggle', () => this.show(), true);
+		this.account.start();
 		this.source = new Poll('/metrics', (text, nowMs) => {
 			if (this.readings.take(text, 1e6 * nowMs) && !this.frame.paused)
 				this.show();
@@ -183,7 +186,10 @@ class AgentPage {
 		}
 		for (const [part, shown] of this.parts)
 			shown.show(readings, of.get(part) ?? []);
-		this.ask.show(readings);
+		this.account.show();
+		this.ask.show(readings, this.account.of);
+		if (!this.account.shown.element.hidden && this.account.shown.element.nextSibling !== this.ask.element)
+			this.account.shown.element.after(this.ask.element); // what it lacks, or is of, is beside it
 		this.tell();
 	}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where the agent's figures come from: /metrics alone, once for each of its snapshots, each second at most, and not while nobody looks.
+// Where the agent's figures come from: /metrics, once for each of its snapshots, and /live; each second at most, and not while nobody looks.
 
 const LEAST_MS = 1000, AFTER_MS = 60, PATIENCE_MS = 10000;
 
@@ -7,11 +7,13 @@ export class Poll {
 	/**
 	 * @param {string} url @param {(text: string, nowMs: number) => void} onText
 	 * @param {() => number} dueMs by performance.now(), when there will be something new
+	 * @param {() => Record<string, string>} [headers]
 	 */
-	constructor(url, onText, dueMs) {
+	constructor(url, onText, dueMs, headers) {
 		this.url = url;
 		this.onText = onText;
 		this.dueMs = dueMs;
+		this.headers = headers ?? (() => ({ Accept: 'text/plain' }));
 		this.cameMs = performance.now();
 		this.refused = ''; // what it says instead
 		this.timer = 0;
@@ -31,7 +33,7 @@ export class Poll {
 		this.asking = true;
 		const ended = new AbortController(), patience = setTimeout(() => ended.abort(), PATIENCE_MS);
 		try {
-			const answer = await fetch(this.url, { cache: 'no-store', redirect: 'error', headers: { Accept: 'text/plain' },
+			const answer = await fetch(this.url, { cache: 'no-store', redirect: 'error', headers: this.headers(),
 				signal: ended.signal }), text = await answer.text();
 			this.refused = answer.ok ? '' : text.slice(0, 200).trim() || `status ${answer.status}`;
 			if (answer.ok) {
