@@ -166,6 +166,7 @@ static void say(struct agent *agent, const struct agent_shared *shared, enum age
 			shared->leftover <= AGENT_LEFT_SHARED ? shared->leftover : AGENT_LEFT_CUPTI,
 		.nodes_instead = shared->nodes_instead,
 		.stopped_ns = agent->stopped_ns,
+		.stopped_parts = agent->stopped_parts,
 	};
 
 	if (*shared->cupti_path) {
@@ -343,6 +344,7 @@ void agent_entered(struct agent *agent)
 		return;
 	}
 	agent->stopped_ns = result.stopped_ns;
+	memcpy(agent->stopped_parts, result.part_ns, sizeof(agent->stopped_parts));
 	agent->may_read = result.may_read;
 	if (agent->common->order == AGENT_STOP) { /* too late: it sees that the socket closes */
 		helper_let_go(result.socket);

@@ -29,6 +29,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "agent/inject.h"
 #include "agent/wire.h"
 #include "base/err.h"
 
@@ -52,6 +53,7 @@ struct agent_status {
 	enum agent_leftover leftover; /* AGENT_PAUSED, AGENT_OFF: what stays in the target */
 	bool nodes_instead;           /* graph launches could not be measured as wholes */
 	uint64_t stopped_ns; /* how long a thread of it was stopped to let the agent in; 0: not */
+	const uint64_t *stopped_parts; /* and with what, by enum inject_part; NULL: as above */
 };
 
 enum agent_probes_news {

@@ -56,8 +56,7 @@ struct inject {
 
 struct outcome {
 	int code;
-	uint64_t stopped_ns;
-	bool may_read;
+	struct inject_result result;
 	char text[sizeof(((struct err *)0)->text)];
 };
 
@@ -99,8 +98,7 @@ static void work(void *data, int to)
 	die_after(options->limit_ns + GRACE_NS);
 	worker_close_all_but(to, -1);
 	outcome.code = inject_run(options, &result, &err);
-	outcome.stopped_ns = result.stopped_ns;
-	outcome.may_read = result.may_read;
+	outcome.result = result;
 	memcpy(outcome.text, err.text, sizeof(outcome.text));
 	worker_send(to, &outcome, sizeof(outcome), result.socket);
 	_exit(0);
@@ -131,10 +129,11 @@ int inject_fd(const struct inject *inject)
 int inject_result(struct inject *inject, struct inject_result *result, struct err *err)
 {
 	struct outcome outcome = { 0 };
-	ssize_t n = worker_receive(inject->outcome, &outcome, sizeof(outcome), &result->socket);
+	int socket;
+	ssize_t n = worker_receive(inject->outcome, &outcome, sizeof(outcome), &socket);
 
-	result->stopped_ns = outcome.stopped_ns;
-	result->may_read = outcome.may_read;
+	*result = outcome.result;
+	result->socket = socket; /* as this process has it */
 	if (n != (ssize_t)sizeof(outcome)) {
 		helper_let_go(result->socket);
 		result->socket = -1;

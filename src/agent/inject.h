@@ -51,11 +51,21 @@ struct inject_options {
 	uint64_t limit_ns; /* for all of it */
 };
 
+/* What the borrowed thread's time goes to, one after the other. */
+enum inject_part {
+	INJECT_LOOK, /* stopping it, and whether its stack and its filters let it be taken */
+	INJECT_OPEN, /* it makes memory and descriptors, followed call by call */
+	INJECT_FILL, /* these are taken, and the library's bytes are written */
+	INJECT_LOAD, /* dlopen */
+	INJECT_CALL, /* the function */
+	INJECT_PARTS
+};
+
 struct inject_result {
 	int socket; /* our end of a SOCK_SEQPACKET pair whose other end the function was given */
 	/* How long the one borrowed thread was away from its own call: from its stop until it had
 	 * loaded the library, called the function and cleaned up. No other thread is stopped. */
-	uint64_t stopped_ns;
+	uint64_t stopped_ns, part_ns[INJECT_PARTS];
 	/* Whether the thread's seccomp filters let it call process_vm_readv, if it has any. */
 	bool may_read;
 };

@@ -42,25 +42,64 @@ struct run {
 
 struct inject_outcome {
 	bool loaded, told;
+	uint64_t loaded_ns, told_ns; /* CLOCK_MONOTONIC, as the kernel says when it was sent */
 	int returned;
 	char text[704]; /* dlerror's */
 };
 
 /* One message of the target, which is not trusted: any bytes may come. */
 static void take_message(struct inject_outcome *report, const struct borrowed *borrowed,
-                         const void *data, size_t n)
+                         const void *data, size_t n, uint64_t sent_ns)
 {
 	const struct step *step = data;
 
 	if (n == sizeof(uint64_t) && memcmp(data, &borrowed->mark, n) == 0) {
 		report->loaded = true;
+		report->loaded_ns = sent_ns;
 	} else if (n == sizeof(*step) && step->arg[5] == borrowed->mark) {
 		report->told = true;
+		report->told_ns = sent_ns;
 		report->returned = (int)step->result;
 	} else if (!report->loaded && n < sizeof(report->text)) {
 		memcpy(report->text, data, n);
 		report->text[n] = '\0';
 	}
+}
+
+/* When it was sent: what it takes until we get a CPU is none of the thread's time. */
+static uint64_t sent_ns(struct msghdr *message)
+{
+	struct timespec real;
+	uint64_t now_ns = clock_now_ns(), real_ns;
+
+	clock_gettime(CLOCK_REALTIME, &real);
+	real_ns = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
+
+	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {
+		struct timespec sent;
+		uint64_t ago_ns;
+
+		if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_TIMESTAMPNS)
+			continue;
+		memcpy(&sent, CMSG_DATA(at), sizeof(sent));
+		ago_ns = real_ns - ((uint64_t)sent.tv_sec * 1000000000u + (uint64_t)sent.tv_nsec);
+		return ago_ns < now_ns ? now_ns - ago_ns : now_ns; /* unless the clock was set */
+	}
+	return now_ns;
+}
+
+static ssize_t receive(int socket, void *into, size_t bytes, uint64_t *ns)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct timespec))];
+	struct iovec io = { into, bytes };
+	struct msghdr message = { .msg_iov = &io,
+		                  .msg_iovlen = 1,
+		                  .msg_control = control,
+		                  .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT);
+
+	*ns = n > 0 ? sent_ns(&message) : 0;
+	return n;
 }
 
 /*
@@ -75,7 +114,7 @@ static bool await_report(const struct borrowed *borrowed, uint64_t deadline_ns,
 
 	*report = (struct inject_outcome){ 0 };
 	for (;;) {
-		uint64_t now = clock_now_ns();
+		uint64_t now = clock_now_ns(), ns;
 		ssize_t n;
 		int r;
 
@@ -86,11 +125,11 @@ static bool await_report(const struct borrowed *borrowed, uint64_t deadline_ns,
 			continue;
 		if (r <= 0)
 			return false;
-		n = recv(borrowed->report, message, sizeof(message), MSG_DONTWAIT);
+		n = receive(borrowed->report, message, sizeof(message), &ns);
 		if (n == 0 || (n < 0 && errno != EAGAIN))
 			return true;
 		if (n > 0)
-			take_message(report, borrowed, message, (size_t)n);
+			take_message(report, borrowed, message, (size_t)n, ns);
 		if (report->told)
 			return true;
 	}
@@ -137,6 +176,25 @@ static int too_late(const struct run *run, const struct inject_outcome *report, 
 	               run->options->pid, (double)run->options->limit_ns / 1e9);
 }
 
+static void tell_parts(const struct borrowed *borrowed, const struct inject_outcome *report,
+                       struct inject_result *result)
+{
+	uint64_t now_ns = report->told ? report->told_ns : clock_now_ns();
+	uint64_t loaded_ns = report->loaded ? report->loaded_ns : now_ns;
+
+	if (loaded_ns < borrowed->free_ns) /* clocks are read one after the other */
+		loaded_ns = borrowed->free_ns;
+	if (now_ns < loaded_ns)
+		now_ns = loaded_ns;
+
+	result->stopped_ns = now_ns - borrowed->since_ns;
+	result->part_ns[INJECT_LOOK] = borrowed->looked_ns - borrowed->since_ns;
+	result->part_ns[INJECT_OPEN] = borrowed->opened_ns - borrowed->looked_ns;
+	result->part_ns[INJECT_FILL] = borrowed->free_ns - borrowed->opened_ns;
+	result->part_ns[INJECT_LOAD] = loaded_ns - borrowed->free_ns;
+	result->part_ns[INJECT_CALL] = now_ns - loaded_ns;
+}
+
 static int conclude(const struct run *run, struct borrowed *borrowed, struct inject_result *result,
                     struct err *err)
 {
@@ -149,7 +207,7 @@ static int conclude(const struct run *run, struct borrowed *borrowed, struct inj
 		await_report(borrowed, clock_now_ns() + BACK_NS, &report);
 	}
 
-	result->stopped_ns = clock_now_ns() - borrowed->since_ns;
+	tell_parts(borrowed, &report, result);
 	result->may_read = borrowed->may_read;
 	close(borrowed->report);
 	if (!ended)
@@ -447,13 +505,15 @@ static bool is_our_kind(int fd)
 static int take_sockets(const struct inject_target *target, pid_t tid, const struct area *area,
                         struct borrowed *borrowed, struct err *err)
 {
-	int rc;
+	int rc, on = 1;
 
 	borrowed->socket = get_descriptor(target, tid, area->pair[0]);
 	borrowed->report = get_descriptor(target, tid, area->report[0]);
 	rc = borrowed->socket < 0 ? borrowed->socket : borrowed->report;
 	if (rc >= 0 && (!is_our_kind(borrowed->socket) || !is_our_kind(borrowed->report)))
 		rc = -ENOTSOCK;
+	if (rc >= 0)
+		setsockopt(borrowed->report, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on));
 	return rc < 0 ? err_set(err, rc, "taking the sockets of process %d: %s", target->pid,
 	                        strerror(-rc))
 	              : 0;

@@ -372,12 +372,14 @@ static int borrow(const struct inject_options *options, struct inject_target *ta
 		return rc;
 	}
 	borrowed->may_read = seccomp_may_read(tid, status.seccomp);
+	borrowed->looked_ns = clock_now_ns();
 	rc = send_to_code(target, tid, point, &borrowed->frame);
 	if (rc)
 		return let_go_on(target, tid);
 	rc = follow(options, target, tid, until_ns, deadline_ns, &plan, &base, err);
 	if (rc)
 		return rc;
+	borrowed->opened_ns = clock_now_ns();
 	rc = handover(options, target, tid, &plan, base, borrowed, err);
 	borrowed->mark = plan.mark;
 	borrowed->base = base;

@@ -17,14 +17,15 @@
 
 struct borrowed {
 	pid_t tid;
-	uint64_t since_ns; /* CLOCK_MONOTONIC: the thread was stopped */
-	uint64_t free_ns;  /* and let go, to work through the steps */
-	int socket;        /* our end of what the function is given */
-	int report;        /* our end of what tells how it went */
-	uint64_t mark;     /* see struct plan */
-	uint64_t frame;    /* struct inject_frame, and */
-	uint64_t base;     /* struct area, in the target */
-	bool may_read;     /* its filters let it call process_vm_readv */
+	/* CLOCK_MONOTONIC: the thread was stopped, looked at, had its descriptors, and was let go
+	 * to work through the steps. */
+	uint64_t since_ns, looked_ns, opened_ns, free_ns;
+	int socket;     /* our end of what the function is given */
+	int report;     /* our end of what tells how it went */
+	uint64_t mark;  /* see struct plan */
+	uint64_t frame; /* struct inject_frame, and */
+	uint64_t base;  /* struct area, in the target */
+	bool may_read;  /* its filters let it call process_vm_readv */
 };
 
 /*

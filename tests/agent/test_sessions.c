@@ -11,6 +11,49 @@
 
 #define ROUNDS 1000
 
+/* ---- begins ---- */
+
+static unsigned descriptors_room(void)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	unsigned room = 0;
+	char line[256];
+
+	while (file && !room && fgets(line, sizeof(line), file))
+		sscanf(line, "FDSize: %u", &room);
+	if (file)
+		fclose(file);
+	return room;
+}
+
+/* As where it takes 30 ms, the thread of the program's that brings the socket would wait. No thread
+ * can be made here, so that it is that one alone. */
+static int room_after_entering(void)
+{
+	unsigned before = descriptors_room();
+	pthread_attr_t huge;
+	int pair[2];
+
+	if (pthread_attr_init(&huge) || pthread_attr_setstacksize(&huge, (size_t)1 << 46) ||
+	    pthread_setattr_default_np(&huge) ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return 2;
+	if (cuscope_agent_enter(pair[0]) != -EAGAIN)
+		return 3;
+	return before && descriptors_room() == before ? 0 : 1;
+}
+
+static void test_who_brings_the_socket_makes_no_room_for_high_numbers(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(room_after_entering());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 /* ---- ends ---- */
 
 static int input;
@@ -409,6 +452,7 @@ static int begin_work(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_who_brings_the_socket_makes_no_room_for_high_numbers),
 		cmocka_unit_test(test_calls_that_are_open_when_cuscope_goes_are_unfinished),
 		cmocka_unit_test(test_at_exit_open_calls_are_told_and_later_ones_as_well),
 		cmocka_unit_test(test_a_child_passes_on_and_can_have_a_session),

@@ -134,7 +134,10 @@ static int take_next(void)
 {
 	int socket;
 
+	own_fd_room(); /* not under the lock, and not by who brings the socket */
 	pthread_mutex_lock(&lock);
+	if (own_fd_is(next_socket, next_is))
+		next_socket = own_fd_move(next_socket);
 	socket = next_socket;
 	session.socket_is = next_is;
 	session.socket = socket; /* from here on a fork's child closes it there */
@@ -274,7 +277,6 @@ ENTRY int cuscope_agent_enter(int socket)
 	give_name();
 	pthread_mutex_lock(&lock);
 	set_handlers();
-	socket = own_fd_move(socket);
 	if (threaded) {
 		if (__atomic_load_n(&ends, __ATOMIC_RELAXED) && next_socket < 0)
 			set_next(socket);

@@ -108,6 +108,16 @@ int own_fd_move(int fd)
 	return moved;
 }
 
+void own_fd_room(void)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		return;
+	close(own_fd_move(pair[0]));
+	close(pair[1]);
+}
+
 /* Not by glibc: its fstat has another name since 2.33. */
 struct own_fd own_fd_of(int fd)
 {

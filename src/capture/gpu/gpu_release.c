@@ -167,25 +167,48 @@ static void arrival_notice(struct gpu_times *gpu, const char *text)
 	gpu->options.notice(gpu->options.data, text);
 }
 
+#define STOPPED_LONG_NS 5000000u
+
+/* "; it was stopped for 0.8 ms", and where that is long with what. */
+static void add_stopped(struct buf *out, const struct agent_status *status)
+{
+	static const char *const parts[INJECT_PARTS] = {
+		[INJECT_LOOK] = "its stack",         [INJECT_OPEN] = "memory and sockets",
+		[INJECT_FILL] = "the agent's bytes", [INJECT_LOAD] = "its loader",
+		[INJECT_CALL] = "the agent's begin",
+	};
+
+	if (!status->stopped_ns)
+		return;
+	buf_printf(out, "; it was stopped for %.1f ms", status->stopped_ns / 1e6);
+	for (size_t i = 0;
+	     i < INJECT_PARTS && status->stopped_parts && status->stopped_ns >= STOPPED_LONG_NS;
+	     i++)
+		buf_printf(out, "%s%s %.1f", i ? ", " : " (", parts[i],
+		           status->stopped_parts[i] / 1e6);
+	if (status->stopped_parts && status->stopped_ns >= STOPPED_LONG_NS)
+		buf_putc(out, ')');
+}
+
 /* "GPU times of process 123 by /usr/lib/libcupti.so.13 (CUDA 13.0), from 12 ms on; ..." */
 static void tell_running(struct gpu_times *gpu, struct gpu_times_process *process,
                          const struct agent_status *status)
 {
 	const char *cupti = status->cupti; /* whatever was asked for: the first one stays */
 	uint64_t since = status->active_since_ns;
-	char stopped[64] = "", text[512];
+	AT_END(buf_free) struct buf stopped = { 0 };
+	char text[640];
 
 	if (process->told_running)
 		return;
 	process->told_running = true;
-	if (status->stopped_ns)
-		snprintf(stopped, sizeof(stopped), "; it was stopped for %.1f ms",
-		         status->stopped_ns / 1e6);
+	add_stopped(&stopped, status);
 	snprintf(text, sizeof(text),
 	         "GPU times of process %u by %.300s (CUDA %u.%u), from %.0f ms on%s", status->pid,
 	         cupti ? cupti : "a libcupti that has no path", status->driver_version / 1000,
 	         status->driver_version % 1000 / 10,
-	         since > gpu->begin_ns ? (since - gpu->begin_ns) / 1e6 : 0, stopped);
+	         since > gpu->begin_ns ? (since - gpu->begin_ns) / 1e6 : 0,
+	         stopped.data ? stopped.data : "");
 	arrival_notice(gpu, text);
 }
 
