@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -77,8 +78,9 @@ void metrics_add_counts(struct metrics *metrics, const struct count_family *fami
 
 /* ---- metrics ------------------------------------------------------------------------------- */
 
-#define LABEL_BYTES 256 /* of a value, before it is escaped */
-#define REAL        255 /* instead of decimals: the value is a double */
+#define LABEL_BYTES  256 /* of a value, before it is escaped */
+#define PLACES_FIRST 64
+#define REAL         255 /* instead of decimals: the value is a double */
 
 struct value {
 	metric_labels labels;
@@ -95,12 +97,19 @@ struct run { /* the values of one family */
 	size_t first, count;
 };
 
+/* Where a value of the family that is being filled stands; of another run it is empty. */
+struct place {
+	uint32_t run, value;
+};
+
 struct metrics {
 	struct buf labels; /* one text after the other, each with its NUL; the first is empty */
 	struct value *values;
 	size_t count;
 	struct run *runs;
 	size_t n_runs;
+	struct place *places; /* a power of two, by the labels' hash */
+	size_t n_places;
 };
 
 struct metrics *metrics_new(void)
@@ -118,6 +127,7 @@ void metrics_free(struct metrics *metrics)
 	buf_free(&metrics->labels);
 	free(metrics->values);
 	free(metrics->runs);
+	free(metrics->places);
 	free(metrics);
 }
 
@@ -176,10 +186,47 @@ metric_labels metrics_labels(struct metrics *metrics, metric_labels base, ...)
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-static struct value *new_value(struct metrics *metrics, metric_labels labels)
+/* The place of these labels in the family that is being filled, or where it would be. */
+static struct place *place_of(const struct metrics *metrics, const char *labels)
 {
+	size_t at = hash_bytes(labels, strlen(labels));
+
+	for (;; at++) {
+		struct place *place = &metrics->places[at & (metrics->n_places - 1)];
+
+		if (place->run != metrics->n_runs ||
+		    !strcmp(labels, metrics->labels.data + metrics->values[place->value].labels))
+			return place;
+	}
+}
+
+static void make_places(struct metrics *metrics, const struct run *run)
+{
+	free(metrics->places);
+	metrics->n_places = metrics->n_places ? 2 * metrics->n_places : PLACES_FIRST;
+	metrics->places = xcalloc(metrics->n_places, sizeof(*metrics->places));
+	for (size_t i = run->first; i < run->first + run->count; i++)
+		*place_of(metrics, metrics->labels.data + metrics->values[i].labels) =
+			(struct place){ (uint32_t)metrics->n_runs, (uint32_t)i };
+}
+
+/*
+ * A series that is there twice is none that anybody reads, and what labels tell apart is the word
+ * of processes, of which hostile letters are made alike: so the second one is the first.
+ */
+static struct value *value_of(struct metrics *metrics, metric_labels labels)
+{
+	struct run *run = &metrics->runs[metrics->n_runs - 1];
+	struct place *place;
+
+	if (2 * run->count >= metrics->n_places)
+		make_places(metrics, run);
+	place = place_of(metrics, metrics->labels.data + labels);
+	if (place->run == metrics->n_runs)
+		return &metrics->values[place->value];
+	*place = (struct place){ (uint32_t)metrics->n_runs, (uint32_t)metrics->count };
 	metrics->values = vec_room(metrics->values, metrics->count, sizeof(*metrics->values));
-	metrics->runs[metrics->n_runs - 1].count++;
+	run->count++;
 	metrics->values[metrics->count] = (struct value){ .labels = labels };
 	return &metrics->values[metrics->count++];
 }
@@ -187,9 +234,10 @@ static struct value *new_value(struct metrics *metrics, metric_labels labels)
 void metrics_add(struct metrics *metrics, metric_labels labels, uint64_t whole, unsigned decimals,
                  uint64_t created_ns)
 {
-	struct value *value = new_value(metrics, labels);
+	struct value *value = value_of(metrics, labels);
+	bool info = metrics->runs[metrics->n_runs - 1].family->type == METRIC_INFO;
 
-	value->whole = whole;
+	value->whole = info ? whole : value->whole + whole;
 	value->decimals = (uint8_t)decimals;
 	value->created_ns = created_ns;
 }
@@ -209,9 +257,9 @@ void metrics_add_of(struct metrics *metrics, const char *label, const char *word
 
 void metrics_add_real(struct metrics *metrics, metric_labels labels, double real)
 {
-	struct value *value = new_value(metrics, labels);
+	struct value *value = value_of(metrics, labels);
 
-	value->real = real;
+	value->real += real;
 	value->decimals = REAL;
 }
 

@@ -139,3 +139,30 @@ def test_node_one_user_leaves_room_for_the_connections_of_others(case):
             answer = b""
     crowd.process.kill()
     checks.contains("answer", "^HTTP/1.1 200", answer.decode())
+
+
+TWICE = """import ctypes, os, sys, time
+cuda, at = ctypes.CDLL(sys.argv[2]), ctypes.c_uint64()
+cuda.cuInit(0)
+cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(1 << 60))
+time.sleep(1)
+if len(sys.argv) == 3:
+    os.execv(sys.executable, [sys.executable, *sys.argv, "again"])
+print("ready", flush=True)
+time.sleep(30)
+"""
+
+
+def test_node_a_program_that_begins_anew_is_no_series_twice(case):
+    """The same call fails before its exec and after it: nobody reads figures with a series twice."""
+    node = Node(case, options=["--names", "gpuprobe"])
+    script = case.path("twice.py")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(TWICE)
+    process = case.start(sys.executable, script, script, Places.simcuda("push", "libcuda.so.1"), name="twice")
+    wait_until(lambda: "ready" in process.out(), "its second beginning", 20)
+
+    def failed():
+        return [value for (name, labels), value in node.metrics().items()
+                if name == "cuda_error_histogram" and dict(labels)["pid"] == str(process.pid)]
+    wait_until(lambda: failed() == [2], "both to be one", 20)

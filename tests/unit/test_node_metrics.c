@@ -59,6 +59,39 @@ static void test_text(void **state)
 	metrics_free(m);
 }
 
+/* Or nobody reads what there is: labels hold names that processes make up. */
+static void test_labels_that_are_alike_are_one_series(void **state)
+{
+	static const struct metric_family other = { "t_other", METRIC_COUNTER, NULL, "Other" };
+	struct metrics *m = metrics_new();
+	char name[16], *text;
+	unsigned there = 0;
+
+	metrics_family(m, &calls);
+	for (unsigned i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "%u", i % 500);
+		metrics_add(m, metrics_labels(m, 0, "pid", name, NULL), 1, 0, 0);
+	}
+	metrics_add(m, metrics_labels(m, 0, "function", "a\1", NULL), 1, 0, 0);
+	metrics_add(m, metrics_labels(m, 0, "function", "a\2", NULL), 2, 0, 0);
+	metrics_family(m, &other); /* has its own */
+	metrics_add(m, metrics_labels(m, 0, "pid", "499", NULL), 7, 0, 0);
+	metrics_family(m, &build);
+	metrics_add(m, metrics_labels(m, 0, "version", "1", NULL), 1, 0, 0);
+	metrics_add(m, metrics_labels(m, 0, "version", "1", NULL), 1, 0, 0);
+	text = written(m, METRICS_TEXT);
+	assert_non_null(strstr(text, "\nt_calls_total{pid=\"499\"} 2\n"));
+	assert_non_null(strstr(text, "\nt_other_total{pid=\"499\"} 7\n"));
+	for (const char *at = text; (at = strstr(at, "pid=\"499\"")); at++)
+		there++;
+	assert_int_equal(there, 2);
+	assert_non_null(strstr(text, "t_calls_total{function=\"a\xef\xbf\xbd\"} 3\n"));
+	assert_non_null(strstr(text, "t_build_info{version=\"1\"} 1\n"));
+	assert_string_equal(strstr(text, "t_build_info{") + 1, "_build_info{version=\"1\"} 1\n");
+	free(text);
+	metrics_free(m);
+}
+
 static void test_openmetrics(void **state)
 {
 	struct metrics *m = scene();
@@ -149,8 +182,11 @@ static void test_accept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),           cmocka_unit_test(test_openmetrics),
-		cmocka_unit_test(test_hostile_labels), cmocka_unit_test(test_long_labels_are_cut),
+		cmocka_unit_test(test_labels_that_are_alike_are_one_series),
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_openmetrics),
+		cmocka_unit_test(test_hostile_labels),
+		cmocka_unit_test(test_long_labels_are_cut),
 		cmocka_unit_test(test_accept),
 	};
 
