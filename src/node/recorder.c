@@ -568,10 +568,9 @@ void recorder_tell(struct recorder *recorder, const struct rules_facts *facts)
 	LOCKED(&recorder->lock);
 	if (n)
 		memcpy(recorder->gpus, facts->gpus, n * sizeof(*facts->gpus));
-	recorder->facts = (struct rules_facts){ .n_gpus = n,
-		                                .leaks = facts->leaks,
-		                                .leak_person = facts->leak_person };
-	snprintf(recorder->leak, sizeof(recorder->leak), "%s", facts->leak ? facts->leak : "");
+	recorder->facts = *facts;
+	recorder->facts.gpus = NULL; /* those are in the copy */
+	recorder->facts.n_gpus = n;
 	recorder->figures.leaks_no_room = facts->leaks_no_room;
 	recorder->told = true;
 }

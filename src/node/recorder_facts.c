@@ -27,8 +27,8 @@ struct recorder_facts {
 	uint64_t turn, told;
 	size_t no_room;
 	struct quota shares; /* of those in the list */
-	char leak[RULES_TEXT_MAX];
-	uint64_t leak_person;
+	struct rules_leak leak[RULES_LEAKS_MAX];
+	uint64_t told_before; /* this turn */
 };
 
 struct recorder_facts *recorder_facts_new(const struct node_settings *settings,
@@ -113,13 +113,20 @@ static void tell(struct recorder_facts *facts, const struct held_place *place, u
                  const char *where)
 {
 	AT_END(buf_free) struct buf bytes = { 0 };
+	struct rules_leak *leak = &facts->leak[facts->told % RULES_LEAKS_MAX];
 
+	/* one of each user in a turn: the others of his would be held back */
+	for (uint64_t i = facts->told_before; i < facts->told; i++)
+		if (facts->leak[i % RULES_LEAKS_MAX].person == person)
+			return;
+	if (facts->told - facts->told_before == RULES_LEAKS_MAX)
+		return;
 	facts->told++;
-	facts->leak_person = person;
+	leak->person = person;
 	buf_bytes(&bytes, place->older_bytes);
-	snprintf(facts->leak, sizeof(facts->leak),
-	         "%s of %s memory held by process %u (%s), from %s", bytes.data,
-	         api_memory_name(place->kind), place->process->pid, place->process->comm, where);
+	snprintf(leak->text, sizeof(leak->text), "%s of %s memory held by process %u (%s), from %s",
+	         bytes.data, api_memory_name(place->kind), place->process->pid,
+	         place->process->comm, where);
 }
 
 static void see_suspect(struct recorder_facts *facts, const struct held_place *place,
@@ -146,6 +153,7 @@ static void take_suspects(struct recorder_facts *facts, const struct held_place 
                           const struct counts *counts)
 {
 	facts->turn++;
+	facts->told_before = facts->told;
 	facts->no_room = 0;
 	for (size_t i = 0; i < 2 * n; i++) {
 		const struct held_place *place = &list[i % n];
@@ -199,7 +207,6 @@ void recorder_facts_tell(struct recorder_facts *facts, const struct places *plac
 	take_suspects(facts, list, n, counts);
 	told.leaks = facts->told;
 	told.leaks_no_room = facts->no_room;
-	told.leak = facts->leak;
-	told.leak_person = facts->leak_person;
+	memcpy(told.leak, facts->leak, sizeof(told.leak));
 	recorder_tell(recorder, &told);
 }

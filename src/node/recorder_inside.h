@@ -47,7 +47,6 @@ struct recorder {
 	bool told; /* facts are new */
 	struct rules_gpu gpus[RULES_GPUS_MAX];
 	struct rules_facts facts;
-	char leak[RULES_TEXT_MAX];
 	struct request requests[REQUESTS_MAX];
 	uint64_t n_requests;
 	struct recorder_figures figures;

@@ -489,7 +489,6 @@ static void rule_fired(void *data, enum rule rule, uint64_t person, const char *
 static void judge(struct recorder *recorder, uint64_t now)
 {
 	struct rules_gpu gpus[RULES_GPUS_MAX];
-	char leak[RULES_TEXT_MAX];
 	struct rules_facts facts;
 	bool told;
 
@@ -498,10 +497,8 @@ static void judge(struct recorder *recorder, uint64_t now)
 	recorder->told = false;
 	facts = recorder->facts;
 	memcpy(gpus, recorder->gpus, sizeof(gpus));
-	memcpy(leak, recorder->leak, sizeof(leak));
 	pthread_mutex_unlock(&recorder->lock);
 	facts.gpus = gpus;
-	facts.leak = leak;
 	if (told)
 		rules_judge(recorder->rules, &facts, now, rule_fired, recorder);
 }

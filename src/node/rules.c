@@ -340,14 +340,22 @@ static void judge_gpu(const struct judging *judging, const struct rules_gpu *gpu
 	seen->seen_ns = judging->now_ns;
 }
 
+/* Who leaks at each look hides nobody else's leak. */
 static void judge_leaks(const struct judging *judging, const struct rules_facts *facts)
 {
 	struct rules *rules = judging->rules;
-	char why[RULES_TEXT_MAX];
+	uint64_t first = rules->leaks;
+	char why[RULES_TEXT_MAX + 32];
 
-	if (rules->settings.leak && rules->leaks_known && facts->leaks > rules->leaks) {
-		snprintf(why, sizeof(why), "suspected leak: %s", facts->leak ? facts->leak : "?");
-		judging->fired(judging->data, RULE_LEAK, facts->leak_person, why);
+	if (facts->leaks > first + RULES_LEAKS_MAX)
+		first = facts->leaks - RULES_LEAKS_MAX;
+	if (!rules->settings.leak || !rules->leaks_known)
+		first = facts->leaks;
+	for (; first < facts->leaks; first++) {
+		const struct rules_leak *leak = &facts->leak[first % RULES_LEAKS_MAX];
+
+		snprintf(why, sizeof(why), "suspected leak: %s", leak->text);
+		judging->fired(judging->data, RULE_LEAK, leak->person, why);
 	}
 	rules->leaks_known = true;
 	rules->leaks = facts->leaks;

@@ -66,14 +66,20 @@ struct rules_gpu {
 	unsigned last_xid; /* its number */
 };
 
+#define RULES_LEAKS_MAX 8 /* the last so many that are known */
+
+struct rules_leak {
+	uint64_t person;
+	char text[RULES_TEXT_MAX]; /* what, where, whose */
+};
+
 struct rules_facts {
 	const struct rules_gpu *gpus;
 	size_t n_gpus;
 	uint64_t leaks; /* places that are suspected to leak, as memleak judges; only grows when */
 			/* another one is */
-	size_t leaks_no_room; /* others now, which nobody is told of */
-	const char *leak;     /* of the last of them: what, where, whose; NULL: not known */
-	uint64_t leak_person;
+	size_t leaks_no_room;                    /* others now, which nobody is told of */
+	struct rules_leak leak[RULES_LEAKS_MAX]; /* of the nth, from 0 on, at n % RULES_LEAKS_MAX */
 };
 
 /* Who made a rule fire (base/quota.h), and a sentence of at most RULES_TEXT_MAX letters. What is

@@ -13,10 +13,12 @@
 
 static unsigned fired[RULE_COUNT];
 static char said[RULES_TEXT_MAX];
+static uint64_t whose;
 
 static void hear(void *data, enum rule rule, uint64_t person, const char *why)
 {
 	fired[rule]++;
+	whose = person;
 	snprintf(said, sizeof(said), "%s", why);
 }
 
@@ -169,10 +171,32 @@ static void test_a_new_suspected_leak_fires(void **state)
 	facts.leaks = 1;
 	rules_judge(rules, &facts, S(2), hear, NULL);
 	facts.leaks = 2;
-	facts.leak = "model.py:12";
+	snprintf(facts.leak[1].text, RULES_TEXT_MAX, "model.py:12");
 	rules_judge(rules, &facts, S(3), hear, NULL);
 	assert_int_equal(fired[RULE_LEAK], 1);
 	assert_string_equal(said, "suspected leak: model.py:12");
+	rules_free(rules);
+}
+
+/* Or who leaks at each look hides the leaks of all others. */
+static void test_each_new_suspected_leak_fires(void **state)
+{
+	struct rules *rules = make(0, 0);
+	struct rules_facts facts = { .leaks = 7 };
+
+	rules_judge(rules, &facts, S(1), hear, NULL);
+	facts.leaks = 9;
+	facts.leak[7].person = 1000;
+	facts.leak[0].person = 1001;
+	snprintf(facts.leak[7].text, RULES_TEXT_MAX, "first");
+	snprintf(facts.leak[0].text, RULES_TEXT_MAX, "second");
+	rules_judge(rules, &facts, S(2), hear, NULL);
+	assert_int_equal(fired[RULE_LEAK], 2);
+	assert_string_equal(said, "suspected leak: second");
+	assert_int_equal(whose, 1001);
+	facts.leaks = 1000000;
+	rules_judge(rules, &facts, S(3), hear, NULL);
+	assert_int_equal(fired[RULE_LEAK], 2 + RULES_LEAKS_MAX);
 	rules_free(rules);
 }
 
@@ -363,6 +387,7 @@ int main(void)
 		cmocka_unit_test(test_an_idle_gpu_fires_once_and_only_while_a_process_has_it),
 		cmocka_unit_test(test_a_time_that_nobody_looked_is_not_idle),
 		cmocka_unit_test(test_a_new_suspected_leak_fires),
+		cmocka_unit_test(test_each_new_suspected_leak_fires),
 		cmocka_unit_test(test_a_rule_has_one_recording_in_its_cool_down),
 		cmocka_unit_test(test_a_request_cools_down_sooner),
 		cmocka_unit_test(test_an_hour_has_so_many_recordings_of_all_rules),
