@@ -314,7 +314,7 @@ static bool has_work(const struct gpu_times *gpu, const struct call *call)
 
 void gpu_launched(struct gpu_times *gpu, uint32_t pid, const struct call *call)
 {
-	struct gpu_times_process *process = MAP_FIND(gpu->processes, &pid);
+	struct gpu_times_process *process = gpu_process_find(gpu, pid);
 
 	if (!process || !process->since_ns || !gpu->options.all_launches || gpu->windows ||
 	    !has_work(gpu, call))
@@ -326,7 +326,7 @@ void gpu_launched(struct gpu_times *gpu, uint32_t pid, const struct call *call)
 
 void gpu_node_made(struct gpu_times *gpu, uint32_t pid, uint64_t node, const struct stack *stack)
 {
-	struct gpu_times_process *process = MAP_FIND(gpu->processes, &pid);
+	struct gpu_times_process *process = gpu_process_find(gpu, pid);
 
 	if (process)
 		gpu_nodes_made(gpu_process_nodes(process), node, stack);
@@ -356,7 +356,7 @@ static int failed(const struct gpu_times *gpu, struct err *err)
 static bool tells_of_launches(void *data, pid_t pid)
 {
 	const struct gpu_times *gpu = data;
-	const struct gpu_times_process *process = MAP_FIND(gpu->processes, &pid);
+	const struct gpu_times_process *process = gpu_process_find(gpu, (uint32_t)pid);
 
 	return process && process->running && gpu_targets_driver(gpu->targets, pid);
 }

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "agent/agents.h"
-#include "base/hash.h"
+#include "base/map.h"
 #include "capture/gpu/gpu.h"
 #include "capture/gpu/gpu_calls.h"
 #include "capture/gpu/gpu_nodes.h"
@@ -65,6 +65,14 @@ struct gpu_times {
 };
 
 struct gpu_times_process *gpu_process_get(struct gpu_times *gpu, uint32_t pid);
+
+/* NULL: there is none. Each kernel asks some times, and mostly of the process of the one before. */
+static inline struct gpu_times_process *gpu_process_find(const struct gpu_times *gpu, uint32_t pid)
+{
+	struct gpu_times_process *recent = gpu->recent;
+
+	return recent && recent->pid == pid ? recent : MAP_FIND(gpu->processes, &pid);
+}
 struct gpu_nodes *gpu_process_nodes(struct gpu_times_process *process);
 
 /* Its numbers of names and shapes are those of an agent that is no more. */

@@ -66,12 +66,14 @@ void gpu_on_unmeasured(void *data, uint32_t pid, uint64_t from_ns, uint64_t unti
 	take_item(gpu, gpu_process_get(gpu, pid), &item);
 }
 
-/* The hook of a launch that agents tell of, by the number of its name. */
+/* The hook of a launch that agents tell of, by the number of its name. That there is none is kept
+ * as well: each of its calls would look through all hooks of the driver. */
 static const struct hook *hook_of(struct gpu_times *gpu, struct gpu_times_process *process,
                                   uint32_t number)
 {
 	const struct module *driver = gpu_targets_driver(gpu->targets, (pid_t)process->pid);
 	const char *name = gpu_records_name(process->records, number);
+	static const struct hook none;
 
 	if (!driver || !name || number >= NAMES_MAX)
 		return NULL;
@@ -81,9 +83,12 @@ static const struct hook *hook_of(struct gpu_times *gpu, struct gpu_times_proces
 			process->hooks[i] = NULL;
 		process->n_hooks = number + 1;
 	}
-	if (!process->hooks[number])
+	if (!process->hooks[number]) {
 		process->hooks[number] = gpu_calls_hook(driver, name);
-	return process->hooks[number];
+		if (!process->hooks[number])
+			process->hooks[number] = &none;
+	}
+	return process->hooks[number] == &none ? NULL : process->hooks[number];
 }
 
 /* Where no probe is, it becomes a call as if one had been. */
@@ -362,7 +367,7 @@ static uint64_t number_of(struct gpu_times *gpu, const struct gpu_item *item, ui
 
 static uint64_t error_of(const struct gpu_times *gpu, uint32_t pid)
 {
-	const struct gpu_times_process *process = MAP_FIND(gpu->processes, &pid);
+	const struct gpu_times_process *process = gpu_process_find(gpu, pid);
 
 	return process ? process->clock_error_ns : gpu->clock_error_ns;
 }
@@ -370,7 +375,7 @@ static uint64_t error_of(const struct gpu_times *gpu, uint32_t pid)
 /* Copies and sets may be of calls of their own, but a graph may consist of them. */
 static void note_told(const struct gpu_times *gpu, const struct gpu_item *item, uint64_t number)
 {
-	struct gpu_times_process *process = MAP_FIND(gpu->processes, &item->pid);
+	struct gpu_times_process *process = gpu_process_find(gpu, item->pid);
 
 	if (process && (number || item->kind == ACTIVITY_KERNEL))
 		unrecorded_told(&process->unrecorded, number);
@@ -411,7 +416,7 @@ static bool lacks_call(const struct gpu_times *gpu, const struct gpu_item *item,
 static const struct stack *node_stack(const struct gpu_times *gpu, const struct gpu_item *item)
 {
 	const struct gpu_times_process *process =
-		item->graph_node ? MAP_FIND(gpu->processes, &item->pid) : NULL;
+		item->graph_node ? gpu_process_find(gpu, item->pid) : NULL;
 
 	return process && process->nodes ? gpu_nodes_stack(process->nodes, item->graph_node) : NULL;
 }
