@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "account/account_inside.h"
-#include "account/facts_ranks.h"
+#include "account/facts_inside.h"
 #include "account/waits.h"
 #include "account/walk.h"
 #include "base/xalloc.h"

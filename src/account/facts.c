@@ -4,11 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "account/facts_busy.h"
-#include "account/facts_order.h"
-#include "account/facts_place.h"
-#include "account/facts_ranks.h"
-#include "account/facts_watched.h"
+#include "account/facts_inside.h"
 #include "account/gpu_time.h"
 #include "account/steps.h"
 #include "analysis/by_id.h"

@@ -42,7 +42,7 @@ struct fact_call {
 	                  it: its direction and 1; 0: none */
 	bool open : 1; /* it had not returned at the end, or never did */
 	bool by_sample : 1; /* its chain is that of a sample in it or a little before, or of a call
-	                       that is alike: facts_alike.h */
+	                       that is alike: facts_alike() */
 	bool by_sample_before : 1; /* of one before */
 	uint32_t kernel;           /* its id and 1; 0: none */
 	uint32_t stream;           /* tells it from others, mostly */
@@ -122,7 +122,7 @@ struct fact_work {
 	uint8_t class;           /* enum fact_class */
 	uint8_t kind;            /* enum activity_kind */
 	uint8_t direction;
-	bool sampled;  /* a stretch in which the GPU was busy: facts_busy.h */
+	bool sampled;  /* a stretch in which the GPU was busy: facts_busy_make_works() */
 	bool pageable; /* a copy from or to memory of the host that is not pinned */
 	bool few;      /* a kernel of so few blocks that most of the GPU is left to others */
 };

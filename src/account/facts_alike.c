@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "account/facts_alike.h"
+#include "account/facts_inside.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "account/facts_busy.h"
+#include "account/facts_inside.h"
 
 #include <stdlib.h>
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "account/facts_order.h"
+#include "account/facts_inside.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "account/facts_files.h"
-#include "account/facts_rests.h"
 #include "account/walk.h"
 #include "base/array.h"
 #include "base/xalloc.h"

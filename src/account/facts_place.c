@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "account/facts_place.h"
+#include "account/facts_inside.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "account/facts_alike.h"
 #include "account/keyed.h"
 #include "analysis/by_id.h"
 #include "analysis/place.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "account/facts_rests.h"
+#include "account/facts_inside.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "account/facts_ranks.h"
+#include "account/facts_inside.h"
 #include "account/gpu_time.h"
 #include "account/ranks_causes.h"
 #include "base/order.h"
