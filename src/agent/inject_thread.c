@@ -280,7 +280,7 @@ bool may_be_in_handler(const struct thread_status *status)
 #define SEIZES   8       /* tries, */
 #define SEIZE_NS 1000000 /* and between two */
 
-static enum stop kind_of(int status)
+static enum inject_stop kind_of(int status)
 {
 	int sig;
 
@@ -294,7 +294,7 @@ static enum stop kind_of(int status)
 	return STOP_SIGNAL;
 }
 
-enum stop thread_next_stop(pid_t tid, uint64_t until_ns, int *sig)
+enum inject_stop thread_next_stop(pid_t tid, uint64_t until_ns, int *sig)
 {
 	sigset_t child;
 

@@ -21,6 +21,7 @@
 #include "agent/inject_thread.h"
 #include "base/array.h"
 #include "base/clock.h"
+#include "divert/divert_stop.h"
 
 #define HELD_MAX_NS 40000000u   /* a thread is let go after this, whatever was reached */
 #define UNKNOWN_NS  1000000000u /* one whose stack ends in the unknown is not taken before */
@@ -46,20 +47,6 @@ struct point {
 	uint64_t rip, rax;
 	unsigned interrupts;
 };
-
-static bool get_regs(pid_t tid, struct user_regs_struct *regs)
-{
-	struct iovec io = { regs, sizeof(*regs) };
-
-	return ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &io) == 0 && io.iov_len == sizeof(*regs);
-}
-
-static bool set_regs(pid_t tid, struct user_regs_struct *regs)
-{
-	struct iovec io = { regs, sizeof(*regs) };
-
-	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &io) == 0;
-}
 
 /* Behind a `syscall` instruction, and in the program that was looked at. */
 static bool is_behind_call(const struct inject_target *target, pid_t tid,
@@ -129,14 +116,14 @@ static void undo_eintr(const struct inject_target *target, pid_t tid)
 {
 	struct user_regs_struct regs;
 
-	if (!get_regs(tid, &regs) || (long)regs.rax != -EINTR ||
+	if (!stop_get_regs(tid, &regs) || (long)regs.rax != -EINTR ||
 	    !is_harmless_wait((long)regs.orig_rax) || !is_behind_call(target, tid, &regs) ||
 	    has_signal(target, tid))
 		return;
 	regs.rip -= 2;
 	regs.rax = regs.orig_rax;
 	regs.orig_rax = ~0ull;
-	set_regs(tid, &regs);
+	stop_set_regs(tid, &regs);
 }
 
 /* Lets such a thread go, which is not wanted. */
@@ -152,7 +139,7 @@ static int let_go_on(const struct inject_target *target, pid_t tid)
  */
 static int stop_and_let_go(const struct inject_target *target, pid_t tid, uint64_t deadline_ns)
 {
-	enum stop stop;
+	enum inject_stop stop;
 	int sig;
 
 	ptrace(PTRACE_INTERRUPT, tid, NULL, NULL);
@@ -241,7 +228,7 @@ static int send_to_code(struct inject_target *target, pid_t tid, const struct po
 	regs.r10 = 8;
 	regs.r12 = AREA_BYTES;
 	regs.eflags &= ~0x400ull; /* direction */
-	return set_regs(tid, &regs) ? 0 : -EAGAIN;
+	return stop_set_regs(tid, &regs) ? 0 : -EAGAIN;
 }
 
 /* ---- following it ---------------------------------------------------------------------------- */
@@ -250,9 +237,10 @@ static int send_to_code(struct inject_target *target, pid_t tid, const struct po
  * Lets it run to its next stop at a system call. Signals that come before it has blocked them are
  * delivered, and their handlers' calls are stops as well.
  */
-static enum stop to_next_call(pid_t tid, uint64_t deadline_ns, struct __ptrace_syscall_info *info)
+static enum inject_stop to_next_call(pid_t tid, uint64_t deadline_ns,
+                                     struct __ptrace_syscall_info *info)
 {
-	enum stop stop = STOP_CALL;
+	enum inject_stop stop = STOP_CALL;
 	int sig = 0, deliver = 0;
 
 	do {
@@ -294,7 +282,7 @@ static int follow(const struct inject_options *options, const struct inject_targ
                   uint64_t *base, struct err *err)
 {
 	struct __ptrace_syscall_info info;
-	enum stop stop;
+	enum inject_stop stop;
 
 	*base = 0;
 	while ((stop = to_next_call(tid, until_ns, &info)) == STOP_CALL) {
@@ -399,7 +387,7 @@ int borrow_waiting(const struct inject_options *options, struct inject_target *t
 {
 	pid_t tid = waiting->tid;
 	struct point point;
-	enum stop stop;
+	enum inject_stop stop;
 	int rc, sig;
 
 	*borrowed = (struct borrowed){ .tid = tid, .socket = -1, .report = -1 };
@@ -414,7 +402,7 @@ int borrow_waiting(const struct inject_options *options, struct inject_target *t
 		return -EAGAIN;
 	if (stop != STOP_TRAP)
 		return thread_let_go(tid, stop == STOP_SIGNAL ? sig : 0);
-	if (!get_regs(tid, &point.regs) || point.regs.rip != waiting->pc ||
+	if (!stop_get_regs(tid, &point.regs) || point.regs.rip != waiting->pc ||
 	    point.regs.rsp != waiting->sp || (long)point.regs.orig_rax != waiting->call ||
 	    !is_behind_call(target, tid, &point.regs) || has_signal(target, tid))
 		return let_go_on(target, tid);
@@ -432,7 +420,7 @@ static bool can_borrow_here(const struct inject_target *target, pid_t tid,
 	for (int i = 0; i < 6; i++)
 		arg[i] = info->entry.args[i];
 	if (!is_harmless_entry(target->pid, tid, (long)info->entry.nr, arg) ||
-	    !get_regs(tid, &point->regs) || !is_behind_call(target, tid, &point->regs) ||
+	    !stop_get_regs(tid, &point->regs) || !is_behind_call(target, tid, &point->regs) ||
 	    !thread_status_of(target->pid, tid, &status) || may_be_in_handler(&status))
 		return false;
 	again(point, point->regs.orig_rax, INTERRUPTS_NEVER);
@@ -445,7 +433,7 @@ int borrow_running(const struct inject_options *options, struct inject_target *t
 {
 	struct __ptrace_syscall_info info;
 	struct point point;
-	enum stop stop;
+	enum inject_stop stop;
 	int rc, sig;
 
 	*borrowed = (struct borrowed){ .tid = tid, .socket = -1, .report = -1 };
@@ -502,7 +490,7 @@ static bool send_back(const struct inject_target *target, const struct borrowed 
 {
 	struct user_regs_struct regs;
 
-	if (has_shadow_stack(borrowed->tid) || !get_regs(borrowed->tid, &regs) ||
+	if (has_shadow_stack(borrowed->tid) || !stop_get_regs(borrowed->tid, &regs) ||
 	    regs.rsp - borrowed->base >= AREA_BYTES || regs.orig_rax != SYS_futex)
 		return false;
 	regs.rip = target->code + (uint64_t)(inject_code_step - inject_code);
@@ -514,12 +502,12 @@ static bool send_back(const struct inject_target *target, const struct borrowed 
 	           STEP_CLOSE_MEMFD_UNUSED * sizeof(struct step);
 	regs.orig_rax = ~0ull;
 	regs.eflags &= ~0x400ull; /* direction */
-	return set_regs(borrowed->tid, &regs);
+	return stop_set_regs(borrowed->tid, &regs);
 }
 
 bool give_back(const struct inject_target *target, const struct borrowed *borrowed)
 {
-	enum stop stop;
+	enum inject_stop stop;
 	bool sent;
 	int sig;
 

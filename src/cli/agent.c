@@ -179,7 +179,6 @@ int cli_agent(int argc, char **argv)
 
 	option_parse(&options, argc, argv, false, &o);
 	cli_ignore_signals();
-	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&hangup);
 	sigaddset(&hangup, SIGHUP);
 	sigprocmask(SIG_BLOCK, &hangup, NULL); /* a reload while it starts waits for the loop */

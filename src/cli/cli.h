@@ -62,6 +62,9 @@ void cli_print_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  */
 void cli_ignore_signals(void);
 
+/* Says why a command cannot be as it was typed, as argp would; what main() returns then. */
+int cli_refuse(const char *program, const struct err *err);
+
 /* Whether to colour what is written: `when` is always, never, auto or NULL. */
 bool cli_color(const char *when, FILE *out);
 

@@ -148,6 +148,13 @@ void cli_ignore_signals(void)
 {
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL); /* ignored, a command would leave no status */
+}
+
+int cli_refuse(const char *program, const struct err *err)
+{
+	fprintf(stderr, "%s: %s\n", program, err->text);
+	return EXIT_USAGE;
 }
 
 bool cli_take_mode(const struct argp_state *state, void *to, const char *value)

@@ -4,7 +4,6 @@
 #include "cli/profile_notes.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -503,11 +502,8 @@ int cli_profile(int argc, char **argv)
 	option_parse(&options, argc, argv, true, &o);
 	o.choice.target.command.origin = &origin;
 	cli_ignore_signals();
-	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
-	if (check_options(&o, &err)) {
-		fprintf(stderr, "%s: %s\n", argv[0], err.text);
-		return EXIT_USAGE;
-	}
+	if (check_options(&o, &err))
+		return cli_refuse(argv[0], &err);
 	cli_bound_output(&o.range, o.trace);
 	status = o.diff.before ? profile_diff_run(&o.diff, &err)
 	         : o.trace     ? run_file(&o, &err)

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -405,12 +404,9 @@ int cli_record(int argc, char **argv)
 	option_parse(&options, argc, argv, true, &o);
 	o.attach.choice.target.command.origin = &origin;
 	cli_ignore_signals();
-	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
 	if (cli_target_settle(&o.attach.choice, o.attach.command, &err) ||
-	    cli_metrics_check(&o.metrics, &o.attach.choice.target, &err)) {
-		fprintf(stderr, "%s: %s\n", argv[0], err.text);
-		return EXIT_USAGE;
-	}
+	    cli_metrics_check(&o.metrics, &o.attach.choice.target, &err))
+		return cli_refuse(argv[0], &err);
 	if (!o.output)
 		o.output = name = default_name(&o.attach.choice.target, o.attach.command);
 	o.own_name = name != NULL;

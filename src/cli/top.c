@@ -398,7 +398,6 @@ int cli_account(int argc, char **argv)
 	cli_stacks_init(&o.stacks);
 	option_parse(&options, argc, argv, true, &o);
 	cli_ignore_signals();
-	signal(SIGCHLD, SIG_DFL);
 	if (!check_options(&o, &err))
 		top(&o, &err);
 	if (err.text[0])
@@ -422,11 +421,8 @@ int cli_top(int argc, char **argv)
 	option_parse(&options, argc, argv, true, &o);
 	o.attach.choice.target.command.origin = &origin;
 	cli_ignore_signals();
-	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
-	if (check_options(&o, &err)) {
-		fprintf(stderr, "%s: %s\n", argv[0], err.text);
-		return EXIT_USAGE;
-	}
+	if (check_options(&o, &err))
+		return cli_refuse(argv[0], &err);
 	if (o.listen && web_begin(&o, &web, &err))
 		status = EXIT_FAILURE;
 	else

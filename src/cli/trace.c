@@ -4,7 +4,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,12 +249,9 @@ int cli_trace(int argc, char **argv)
 	option_parse(&options, argc, argv, true, &o);
 	o.attach.choice.target.command.origin = &origin;
 	cli_ignore_signals();
-	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
 	if (cli_target_settle(&o.attach.choice, o.attach.command, &err) ||
-	    cli_metrics_check(&o.metrics, &o.attach.choice.target, &err)) {
-		fprintf(stderr, "%s: %s\n", argv[0], err.text);
-		return EXIT_USAGE;
-	}
+	    cli_metrics_check(&o.metrics, &o.attach.choice.target, &err))
+		return cli_refuse(argv[0], &err);
 	status = trace(&o, &err);
 	if (err.text[0])
 		cli_say("%s", err.text);

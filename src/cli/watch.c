@@ -3,7 +3,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -414,11 +413,8 @@ static int run(struct watch_command *c, int argc, char **argv)
 	parse(c, argc, argv);
 	c->choice.target.command.origin = &origin;
 	cli_ignore_signals();
-	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
-	if (cli_target_settle(&c->choice, c->command, &err)) {
-		fprintf(stderr, "%s: %s\n", argv[0], err.text);
-		return EXIT_USAGE;
-	}
+	if (cli_target_settle(&c->choice, c->command, &err))
+		return cli_refuse(argv[0], &err);
 	status = watch(c, &err);
 	if (err.text[0])
 		cli_say("%s", err.text);

@@ -2,7 +2,6 @@
 /* `cuscope why`: where the time goes, and what to change first; of recordings, or of what runs. */
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -610,7 +609,6 @@ int cli_why(int argc, char **argv)
 	option_parse(&options, part_command(&o, argc, argv), argv, false, &o);
 	o.attach.choice.target.command.origin = &origin;
 	cli_ignore_signals();
-	signal(SIGCHLD, SIG_DFL); /* ignored, the command would leave no status */
 	for (size_t i = 0; i < o.n_files && !err.text[0]; i++)
 		cli_recordings_add(&files, o.files[i], &err);
 	o.files = files.paths;
@@ -619,10 +617,8 @@ int cli_why(int argc, char **argv)
 		cli_say_failure(&err);
 		return EXIT_FAILURE;
 	}
-	if (check_options(&o, &err)) {
-		fprintf(stderr, "%s: %s\n", argv[0], err.text);
-		return EXIT_USAGE;
-	}
+	if (check_options(&o, &err))
+		return cli_refuse(argv[0], &err);
 	if (o.n_files) {
 		const struct why_options form = cli_why_form(o.form == WHY_JSON, o.color);
 

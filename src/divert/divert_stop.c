@@ -65,14 +65,14 @@ static bool gives_eintr(uint64_t call)
 
 /* ---- registers ------------------------------------------------------------------------------- */
 
-static bool get_regs(pid_t tid, struct user_regs_struct *regs)
+bool stop_get_regs(pid_t tid, struct user_regs_struct *regs)
 {
 	struct iovec io = { regs, sizeof(*regs) };
 
 	return ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &io) == 0 && io.iov_len == sizeof(*regs);
 }
 
-static bool set_regs(pid_t tid, struct user_regs_struct *regs)
+bool stop_set_regs(pid_t tid, struct user_regs_struct *regs)
 {
 	struct iovec io = { regs, sizeof(*regs) };
 
@@ -83,7 +83,7 @@ static void read_place(struct stop_thread *thread)
 {
 	struct user_regs_struct regs;
 
-	thread->has_regs = get_regs(thread->tid, &regs);
+	thread->has_regs = stop_get_regs(thread->tid, &regs);
 	if (!thread->has_regs)
 		return;
 	thread->pc = regs.rip;
@@ -96,11 +96,11 @@ static bool place(const struct stop_thread *thread)
 {
 	struct user_regs_struct regs;
 
-	if (!get_regs(thread->tid, &regs))
+	if (!stop_get_regs(thread->tid, &regs))
 		return false;
 	regs.rip = thread->pc;
 	regs.orig_rax = ~0ull;
-	return set_regs(thread->tid, &regs);
+	return stop_set_regs(thread->tid, &regs);
 }
 
 bool stop_place(struct stop *stop)
@@ -127,10 +127,10 @@ static void take_up_call(const struct stop_thread *thread)
 {
 	struct user_regs_struct regs;
 
-	if (!thread->interrupted || !get_regs(thread->tid, &regs))
+	if (!thread->interrupted || !stop_get_regs(thread->tid, &regs))
 		return;
 	regs.rax = -ERESTARTNOHAND;
-	set_regs(thread->tid, &regs);
+	stop_set_regs(thread->tid, &regs);
 }
 
 uint64_t stop_blocked(const struct stop_thread *thread)

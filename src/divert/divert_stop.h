@@ -71,3 +71,8 @@ uint64_t stop_let_go(struct stop *stop);
 uint64_t stop_blocked(const struct stop_thread *thread);
 
 uint64_t stop_now_ns(void);
+
+/* Registers of one thread that the caller has stopped. */
+struct user_regs_struct;
+bool stop_get_regs(pid_t tid, struct user_regs_struct *regs);
+bool stop_set_regs(pid_t tid, struct user_regs_struct *regs);
