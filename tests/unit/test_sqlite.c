@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "output/sink.h"
+#include "output/sqlite/nsys_tables.h"
 
 static char folder[] = "/tmp/test_sqlite.XXXXXX";
 static char path[64];
@@ -594,6 +595,21 @@ static void test_what_lies_beside_the_database_is_left_alone(void **state)
 	assert_string_equal(ask("SELECT count(*) FROM cuscope_call"), "1");
 }
 
+static void test_a_column_is_what_its_marks_say(void **state)
+{
+	struct nsys_column columns[NSYS_COLUMNS_MOST];
+	AT_END(buf_free) struct buf sql = { 0 };
+
+	assert_int_equal(nsys_columns("id* name$! share% at", columns), 4);
+	assert_true(columns[0].is_key && columns[0].not_null);
+	assert_true(columns[1].type == NSYS_TEXT && columns[1].not_null && !columns[1].is_key);
+	assert_true(columns[2].type == NSYS_REAL && !columns[2].not_null);
+	assert_string_equal(columns[3].name, "at");
+	nsys_columns_sql("id* name$! share% at", &sql);
+	assert_string_equal(sql.data, "id INTEGER NOT NULL PRIMARY KEY,\nname TEXT NOT NULL,\n"
+	                              "share REAL,\nat INTEGER");
+}
+
 int main(void)
 {
 #define DATABASE_TEST(test) cmocka_unit_test_setup_teardown(test, begin_database, end_database)
@@ -629,6 +645,7 @@ int main(void)
 		DATABASE_TEST(test_calls_that_wait_are_waits_where_nothing_else_tells),
 		DATABASE_TEST(test_calls_of_a_process_whose_waits_are_told_are_no_second_ones),
 		cmocka_unit_test(test_a_file_that_cannot_be_written_is_one_sentence),
+		cmocka_unit_test(test_a_column_is_what_its_marks_say),
 		DATABASE_TEST(test_a_consumer_that_is_never_ended_says_so),
 		DATABASE_TEST(test_what_lies_beside_the_database_is_left_alone),
 	};

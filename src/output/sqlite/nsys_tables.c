@@ -213,7 +213,8 @@ size_t nsys_columns(const char *names, struct nsys_column columns[NSYS_COLUMNS_M
 			.type = *marks == '$'   ? NSYS_TEXT
 			        : *marks == '%' ? NSYS_REAL
 			                        : NSYS_INTEGER,
-			.not_null = memchr(marks, '!', len - name),
+			.not_null =
+				memchr(marks, '!', len - name) || memchr(marks, '*', len - name),
 			.is_key = memchr(marks, '*', len - name),
 		};
 		memcpy(columns[n].name, names, name);

@@ -78,7 +78,8 @@ struct nsys_column {
 
 /*
  * The columns of a table, in their order; returns how many. Behind a name `$` stands for a text,
- * `%` for a real number (else it is an integer), then `!` for NOT NULL, `*` for a primary key.
+ * `%` for a real number (else it is an integer), then `!` for NOT NULL, `*` for a primary key,
+ * which is that, too.
  */
 size_t nsys_columns(const char *names, struct nsys_column columns[NSYS_COLUMNS_MOST]);
 
