@@ -123,10 +123,9 @@ bool spread_is_exact(const struct spread *spread)
 /* The values that are not in a sketch yet. */
 static void values_into(struct spread *spread, struct sketch *sketch)
 {
-	uint64_t in = spread->sketch ? spread->sketch->count : 0;
-
-	for (uint64_t i = 0; i < spread->count - in; i++)
+	for (uint32_t i = 0; i < spread->waiting; i++)
 		sketch_add(sketch, spread->values[i]);
+	spread->waiting = 0;
 }
 
 static void values_room(struct spread *spread, uint32_t room)
@@ -135,24 +134,27 @@ static void values_room(struct spread *spread, uint32_t room)
 	spread->room = room;
 }
 
-/* Makes room for a value more; with too many, all go into the sketch, some at a time. */
+/* With too many, all go into the sketch, some at a time. */
+static void make_room(struct spread *spread)
+{
+	if (spread->room < (spread->sketch ? WAITING : SPREAD_EXACT)) {
+		values_room(spread, spread->room ? 2 * spread->room : ROOM_FIRST);
+		return;
+	}
+	if (!spread->sketch) {
+		spread->sketch = xcalloc(1, sizeof(*spread->sketch));
+		values_into(spread, spread->sketch);
+		values_room(spread, WAITING);
+	}
+	values_into(spread, spread->sketch);
+}
+
+/* Asks for no line of memory but those of the spread and the value, mostly. */
 static void keep(struct spread *spread, uint64_t value)
 {
-	uint64_t waiting = spread->count - (spread->sketch ? spread->sketch->count : 0);
-
-	if (waiting == (spread->sketch ? WAITING : SPREAD_EXACT)) {
-		struct sketch *sketch =
-			spread->sketch ? spread->sketch : xcalloc(1, sizeof(*sketch));
-
-		values_into(spread, sketch);
-		waiting = 0;
-		if (!spread->sketch)
-			values_room(spread, WAITING);
-		spread->sketch = sketch;
-	} else if (waiting == spread->room) {
-		values_room(spread, spread->room ? 2 * spread->room : ROOM_FIRST);
-	}
-	spread->values[waiting] = value;
+	if (spread->waiting == spread->room)
+		make_room(spread);
+	spread->values[spread->waiting++] = value;
 }
 
 /* Of one that is not exact, with all its values in it. */

@@ -43,7 +43,7 @@ struct spread {
 	uint64_t count, sum, min, max;
 	unsigned __int128 squares; /* sum of them, modulo 2^128: see spread_deviation() */
 	uint64_t *values;          /* those that are not in the sketch, unordered */
-	uint32_t room;             /* in values */
+	uint32_t room, waiting;    /* in values: room, and how many there are */
 	struct sketch *sketch;     /* NULL while there are at most SPREAD_EXACT */
 };
 

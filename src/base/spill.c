@@ -172,17 +172,48 @@ static bool hold(struct spill *spill, struct spilled *array, size_t bytes)
 	return true;
 }
 
-/* What is in memory goes to the file, if there is room in it. */
-static void write_out(struct spill *spill, struct spilled *array)
+static bool move_piece(char *from, char *to)
+{
+	return mremap(from, SPILL_PIECE, SPILL_PIECE, MREMAP_MAYMOVE | MREMAP_FIXED, to) !=
+	       MAP_FAILED;
+}
+
+/* The last piece that went to the file is memory of the next one: else the kernel had to find and
+ * clear as much again. */
+static bool hold_again(struct spill *spill, struct spilled *array)
+{
+	if (!move_piece(array->at + array->held - SPILL_PIECE, array->at + array->held))
+		return false;
+	array->held += SPILL_PIECE;
+	spill->kept += SPILL_PIECE;
+	return true;
+}
+
+/* There is no mapping to be had: it is memory where it was, as before. */
+static void hold_no_more(struct spill *spill, struct spilled *array)
+{
+	array->held -= SPILL_PIECE;
+	spill->kept -= SPILL_PIECE;
+	if (!move_piece(array->at + array->held, array->at + array->held - SPILL_PIECE))
+		abort();
+}
+
+/* What is in memory goes to the file, if there is room in it; *held: a further piece is there. */
+static void write_out(struct spill *spill, struct spilled *array, bool *held)
 {
 	size_t bytes = array->held - array->spilled;
 
 	if (!bytes || spill->file < 0)
 		return;
-	if (write_all(spill->file, array->at + array->spilled, bytes, spill->file_bytes) &&
-	    map_file(spill, array, bytes)) {
-		spill->kept -= bytes;
-		return;
+	if (write_all(spill->file, array->at + array->spilled, bytes, spill->file_bytes)) {
+		*held = hold_again(spill, array);
+		if (map_file(spill, array, bytes)) {
+			spill->kept -= bytes;
+			return;
+		}
+		if (*held)
+			hold_no_more(spill, array);
+		*held = false;
 	}
 	close(spill->file);
 	spill->file = -1;
@@ -191,11 +222,13 @@ static void write_out(struct spill *spill, struct spilled *array)
 /* A further piece of memory, after those before went to the file, where there is much of it. */
 static bool grow(struct spill *spill, struct spilled *array)
 {
+	bool held = false;
+
 	if (array->held == array->place)
 		return false;
 	if (spill->kept + SPILL_PIECE > kept_most)
-		write_out(spill, array);
-	return hold(spill, array, SPILL_PIECE);
+		write_out(spill, array, &held);
+	return held || hold(spill, array, SPILL_PIECE);
 }
 
 /* The array goes on as one of the spill, if it can. */
