@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: MIT
+/*
+ * Where calls are that have no stack: where those of the same thread are that are alike, by what
+ * they ask for, on which stream, and after which calls. Few stacks of launches are walked and none
+ * of those that are recorded inside of processes, so that most have their places from samples,
+ * which a thread that mostly sleeps has few of. All of the recording counts, also the time between
+ * windows of GPU times: a line stays where it is.
+ */
 #include "account/facts_inside.h"
 
 #include <stdlib.h>

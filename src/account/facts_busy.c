@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: MIT
+/*
+ * What GPUs ran, where no work was recorded but when a GPU was busy (GPU_METRICS_STRETCHES): each
+ * stretch becomes a work, of the call that it can be of.
+ */
 #include "account/facts_inside.h"
 
 #include <stdlib.h>

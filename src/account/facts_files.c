@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: MIT
+/*
+ * Facts of several recordings of the same time (trace/together.h). A process that several have is
+ * told by the one that has most of it: one of them traced it, in others it is what is waited for.
+ */
 #include "account/facts_inside.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: MIT
+/*
+ * Rows of a recording, all there, put in order: each thread's one after the other, wakers as
+ * threads, and calls by what work names them. (What facts.h finds is found here.)
+ */
 #include "account/facts_inside.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+/* Which kernels of communication are one collective's. */
 #include "account/facts_inside.h"
 
 #include <stdlib.h>

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: MIT
+/*
+ * From when on GPUs were measured in each window of GPU times, and up to when threads were watched.
+ * At the end of a recording calls and GPU times can come for some hundred milliseconds more than
+ * samples and waits do: why a GPU paused then was not measured.
+ */
 #include "account/facts_inside.h"
 
 #include <stdlib.h>
