@@ -57,11 +57,13 @@ static void test_who_brings_the_socket_makes_no_room_for_high_numbers(void **sta
 /* ---- ends ---- */
 
 static int input;
+static bool waiting;
 
 static int waits(int value)
 {
 	char byte;
 
+	__atomic_store_n(&waiting, true, __ATOMIC_RELEASE);
 	return read(input, &byte, 1) == 1 ? value : -1;
 }
 
@@ -77,8 +79,10 @@ static pthread_t call_that_waits(function thunk, int pipes[2])
 
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
 	input = pipes[0];
+	waiting = false;
 	pthread_create(&thread, NULL, call_once, (void *)thunk);
-	host_sleep(30);
+	while (!__atomic_load_n(&waiting, __ATOMIC_ACQUIRE))
+		host_sleep(1);
 	return thread;
 }
 
