@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Events: a mark in a stream and the time at which the stream came to it. */
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "capture.h"
 #include "trace.h"
@@ -15,6 +16,8 @@ struct CUevent_st {
 	uint64_t time_ns;
 	struct capture *capture; /* recorded in a capturing stream, after these nodes */
 	struct node_list after;
+	size_t n_others; /* recorded in a context: marks in all streams that had work */
+	struct mark *others;
 };
 
 void event_get(CUevent event)
@@ -28,6 +31,11 @@ static void event_forget(CUevent event)
 	if (event->mark.stream)
 		stream_put(event->mark.stream);
 	event->mark.stream = NULL;
+	for (size_t i = 0; i < event->n_others; i++)
+		stream_put(event->others[i].stream);
+	free(event->others);
+	event->others = NULL;
+	event->n_others = 0;
 	capture_put(event->capture);
 	event->capture = NULL;
 	node_list_clear(&event->after);
@@ -118,6 +126,37 @@ static CUresult event_record(CUevent event, CUstream handle, enum null_stream nu
 	return result;
 }
 
+static CUresult record_all_locked(CUcontext ctx, CUevent event)
+{
+	size_t n = 0;
+	CUresult result = capture_check_context(ctx);
+	if (result != CUDA_SUCCESS)
+		return result;
+	event_forget(event);
+	event->generation++;
+	for (CUstream stream = ctx->streams; stream; stream = stream->next)
+		n++;
+	event->others = calloc(n + 1, sizeof(*event->others));
+	if (!event->others)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (CUstream stream = ctx->streams; stream; stream = stream->next)
+		event->others[event->n_others++] =
+			(struct mark){ stream_get(stream), stream->submitted };
+	return CUDA_SUCCESS;
+}
+
+/* All work of a context. An event of it: the simulated driver lets no other stream wait for it. */
+static CUresult context_record(CUcontext ctx, CUevent event)
+{
+	CUresult result;
+	if (!handle_is(ctx, HANDLE_CONTEXT) || !handle_is(event, HANDLE_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	sim_enter();
+	result = record_all_locked(ctx, event);
+	sim_leave();
+	return result;
+}
+
 static CUresult wait_locked(CUstream stream, CUevent event)
 {
 	if (event->capture)
@@ -154,6 +193,20 @@ static CUresult stream_wait_event(CUstream handle, enum null_stream null, CUeven
 	return result;
 }
 
+static CUresult others_state(CUevent event, bool wait)
+{
+	event_get(event);
+	for (size_t i = 0; wait && i < event->n_others; i++)
+		mark_wait(&event->others[i]);
+	CUresult result = CUDA_SUCCESS;
+	for (size_t i = 0; i < event->n_others; i++) {
+		if (!mark_reached(&event->others[i]))
+			result = CUDA_ERROR_NOT_READY;
+	}
+	event_put(event);
+	return result;
+}
+
 static CUresult event_state(CUevent event, bool wait)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -164,6 +217,8 @@ static CUresult event_state(CUevent event, bool wait)
 	sim_enter();
 	if (event->capture) {
 		result = CUDA_ERROR_CAPTURED_EVENT;
+	} else if (event->others) {
+		result = others_state(event, wait);
 	} else if (event->recorded) {
 		struct mark mark = { stream_get(event->mark.stream), event->mark.ticket };
 		if (wait)
@@ -206,6 +261,7 @@ static CUresult event_elapsed(float *milliseconds, CUevent start, CUevent end)
 API(cuEventCreate, (CUevent *, event, unsigned int, flags), event_create(event, flags))
 API(cuEventDestroy, (CUevent, event), event_destroy(event))
 API(cuEventDestroy_v2, (CUevent, event), event_destroy(event))
+API(cuCtxRecordEvent, (CUcontext, ctx, CUevent, event), context_record(ctx, event))
 API(cuEventQuery, (CUevent, event), event_state(event, false))
 API(cuEventSynchronize, (CUevent, event), event_state(event, true))
 API(cuEventElapsedTime, (float *, milliseconds, CUevent, start, CUevent, end),

@@ -25,7 +25,7 @@
 	X(cuCoredumpGetAttribute) X(cuCoredumpGetAttributeGlobal) X(cuCoredumpSetAttribute) \
 	X(cuCoredumpSetAttributeGlobal) X(cuCtxAttach) X(cuCtxCreate) X(cuCtxDetach) \
 	X(cuCtxFromGreenCtx) X(cuCtxGetDevResource) X(cuCtxGetExecAffinity) \
-	X(cuCtxGetSharedMemConfig) X(cuCtxRecordEvent) X(cuCtxWaitEvent) \
+	X(cuCtxGetSharedMemConfig) X(cuCtxWaitEvent) \
 	X(cuDestroyExternalMemory) X(cuDestroyExternalSemaphore) X(cuDevResourceGenerateDesc) \
 	X(cuDevSmResourceSplitByCount) X(cuDeviceGetDevResource) \
 	X(cuDeviceGetExecAffinitySupport) X(cuDeviceGetGraphMemAttribute) \

@@ -186,6 +186,32 @@ static void test_work_runs_later_and_synchronising_waits(void **state)
 	OK(cuStreamDestroy_v2, stream);
 }
 
+static void test_an_event_of_a_context_waits_for_all_its_streams(void **state)
+{
+	CUstream streams[2] = { new_stream(CU_STREAM_NON_BLOCKING),
+		                new_stream(CU_STREAM_NON_BLOCKING) };
+	CUevent event;
+	CUgraph graph;
+	OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+	for (int i = 0; i < 20; i++)
+		OK(cuLaunchKernel, kernel("_Z5otherv"), 1, 1, 1, 32, 1, 1, 0, streams[1], NULL,
+		   NULL);
+	OK(cuCtxRecordEvent, ctx, event);
+	FAILS(CUDA_ERROR_NOT_READY, cuEventQuery, event);
+	OK(cuStreamSynchronize, streams[0]);
+	FAILS(CUDA_ERROR_NOT_READY, cuEventQuery, event);
+	OK(cuEventSynchronize, event);
+	OK(cuEventQuery, event);
+	OK(cuStreamQuery, streams[1]);
+	OK(cuStreamBeginCapture_v2, streams[0], CU_STREAM_CAPTURE_MODE_RELAXED);
+	FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuCtxRecordEvent, ctx, event);
+	FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture, streams[0], &graph);
+	FAILS(CUDA_ERROR_INVALID_HANDLE, cuCtxRecordEvent, ctx, (CUevent)0x1234);
+	OK(cuEventDestroy_v2, event);
+	OK(cuStreamDestroy_v2, streams[0]);
+	OK(cuStreamDestroy_v2, streams[1]);
+}
+
 static void test_the_legacy_stream_waits_for_blocking_streams(void **state)
 {
 	CUdeviceptr vector[3];
@@ -468,6 +494,7 @@ int main(void)
 		cmocka_unit_test(test_vector_add_computes),
 		cmocka_unit_test(test_parameters_are_copied_by_the_launch),
 		cmocka_unit_test(test_work_runs_later_and_synchronising_waits),
+		cmocka_unit_test(test_an_event_of_a_context_waits_for_all_its_streams),
 		cmocka_unit_test(test_the_legacy_stream_waits_for_blocking_streams),
 		cmocka_unit_test(test_a_stream_waits_for_an_event_of_another),
 		cmocka_unit_test(test_a_captured_launch_does_not_run_and_its_graph_does),
