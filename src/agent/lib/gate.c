@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+#include "agent/lib/gate.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/lib/clock.h"
+#include "agent/lib/cupti_abi.h"
+
+#define IDS      1024 /* above all of the driver's callback numbers */
+#define PAUSE_NS 20000
+#define LOOK_NS  50000000 /* who is held looks again, should nobody wake it */
+
+/* A session's number; 0: calls are not counted. */
+static uint32_t round_now, rounds;
+static uint32_t closed;  /* a futex */
+static uint32_t inside;  /* calls that are waited for */
+static int32_t captures; /* of streams, that began since calls are counted */
+
+/* The outermost call that this thread is in. What was counted in a former round is forgotten. */
+static __thread struct {
+	uint32_t round, depth;
+	bool counted;
+} here;
+static __thread bool is_own; /* who closed it: not held by itself */
+
+/* ---- which calls --------------------------------------------------------------------------- */
+
+enum kind {
+	KIND_NEW,
+	KIND_COUNTS,
+	KIND_WAITS, /* for what the GPU does: cuStreamSynchronize and its kin */
+	KIND_CAPTURE_BEGINS,
+	KIND_CAPTURE_ENDS,
+};
+
+static enum kind kind_by_name(const char *function)
+{
+	if (strstr(function, "Synchronize"))
+		return KIND_WAITS;
+	if (!strncmp(function, "cuStreamBeginCapture", 20))
+		return KIND_CAPTURE_BEGINS;
+	return strncmp(function, "cuStreamEndCapture", 18) ? KIND_COUNTS : KIND_CAPTURE_ENDS;
+}
+
+static enum kind kind_of(uint32_t id, const char *function)
+{
+	static uint8_t known[IDS];
+	uint8_t kind;
+
+	if (id >= IDS || !function)
+		return KIND_COUNTS;
+	kind = __atomic_load_n(&known[id], __ATOMIC_RELAXED);
+	if (kind == KIND_NEW) {
+		kind = (uint8_t)kind_by_name(function);
+		__atomic_store_n(&known[id], kind, __ATOMIC_RELAXED);
+	}
+	return kind;
+}
+
+/* What a capture forbids would end it. One that ends without that its begin was seen is none. */
+static void note_capture(enum kind kind, const struct cupti_callback_data *data)
+{
+	int32_t now = __atomic_load_n(&captures, __ATOMIC_SEQ_CST);
+
+	if (kind == KIND_CAPTURE_BEGINS && data->result && !*(const int32_t *)data->result)
+		__atomic_add_fetch(&captures, 1, __ATOMIC_SEQ_CST);
+	while (kind == KIND_CAPTURE_ENDS && now > 0 &&
+	       !__atomic_compare_exchange_n(&captures, &now, now - 1, false, __ATOMIC_SEQ_CST,
+	                                    __ATOMIC_SEQ_CST))
+		;
+}
+
+/* ---- threads of the program ---------------------------------------------------------------- */
+
+static void count(bool counted, int by)
+{
+	if (counted)
+		__atomic_add_fetch(&inside, (uint32_t)by, __ATOMIC_SEQ_CST);
+}
+
+/* Either the one who closes sees this call, or this call sees that it is closed. */
+static void enter(bool counted)
+{
+	const struct timespec look = { .tv_nsec = LOOK_NS };
+	uint64_t until = 0;
+	int error = errno;
+
+	here.counted = counted;
+	count(counted, 1);
+	while (__atomic_load_n(&closed, __ATOMIC_SEQ_CST)) {
+		if (!until)
+			until = clock_now() + GATE_HELD_MOST_NS;
+		else if (clock_now() > until)
+			break;
+		count(counted, -1);
+		syscall(SYS_futex, &closed, FUTEX_WAIT_PRIVATE, 1, &look, NULL, 0);
+		count(counted, 1);
+	}
+	errno = error;
+}
+
+void gate_call(uint32_t id, const struct cupti_callback_data *data)
+{
+	uint32_t round = __atomic_load_n(&round_now, __ATOMIC_ACQUIRE);
+	enum kind kind = kind_of(id, data->function);
+
+	if (is_own || !round)
+		return;
+	if (here.round != round) {
+		here.round = round;
+		here.depth = 0;
+	}
+	if (data->site == CUPTI_ENTER) {
+		if (!here.depth++)
+			enter(kind != KIND_WAITS);
+		return;
+	}
+	if (kind >= KIND_CAPTURE_BEGINS)
+		note_capture(kind, data);
+	if (here.depth && !--here.depth)
+		count(here.counted, -1);
+}
+
+/* ---- the session's thread ------------------------------------------------------------------ */
+
+bool gate_counts(void)
+{
+	return __atomic_load_n(&round_now, __ATOMIC_RELAXED) != 0;
+}
+
+void gate_begin(void)
+{
+	if (!++rounds)
+		rounds = 1;
+	__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&captures, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&round_now, rounds, __ATOMIC_RELEASE);
+}
+
+void gate_end(void)
+{
+	__atomic_store_n(&round_now, 0, __ATOMIC_RELEASE);
+	gate_open();
+}
+
+void gate_forked(void)
+{
+	round_now = closed = inside = 0;
+	captures = 0;
+	is_own = false;
+}
+
+bool gate_close(uint64_t most_ns)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	uint64_t until = clock_now() + most_ns;
+
+	is_own = true;
+	__atomic_store_n(&closed, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) ||
+	       __atomic_load_n(&captures, __ATOMIC_SEQ_CST)) {
+		if (clock_now() > until || __atomic_load_n(&captures, __ATOMIC_SEQ_CST)) {
+			gate_open();
+			return false;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+void gate_open(void)
+{
+	is_own = false;
+	__atomic_store_n(&closed, 0, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &closed, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
