@@ -458,6 +458,9 @@ enum agent_stalls_what {
 	AGENT_STALLS_FULL,    /* the hardware's buffer */
 	AGENT_STALLS_NAMES,   /* how many texts of CUPTI's there are, which nobody may free */
 	AGENT_STALLS_SLOW,    /* how long a call took in ns; enum agent_stalls_in: it is given up */
+	AGENT_STALLS_CALLS,   /* none could begin: a call of the driver's or a capture was under way
+	                       */
+	AGENT_STALLS_WORK,    /* none could end: the GPU was not done with what it had */
 	AGENT_STALLS_WHATS
 };
 

@@ -18,15 +18,15 @@ def ran(case, *words, status=0, **options):
     return process
 
 
-def record(case, says=None, seconds=2, cupti="libcupti.so.13", options=(), **env):
+def record(case, says=None, seconds=2, cupti="libcupti.so.13", options=(), batch=50, **env):
     """The tables of the report: the program launches until that is said, or for so long, and ends well, and in time."""
     case.env = {**TRY, **env}
     process = case.cuscope("record", "--force", "--stalls", "--cupti", Places.simcuda(cupti), *options, "-o", case.path("run.cuscope"), "--",
-                           Places.program("gpuloop"), 120, "50", "2", stdin=subprocess.PIPE)
+                           Places.program("gpuloop"), 120, batch, 2, stdin=subprocess.PIPE)
     wait_until(lambda: "ready" in process.out(), "the first launches")
     time.sleep(seconds)
     if says:
-        wait_until(lambda: says in process.err(), says)
+        wait_until(lambda: says in process.err(), says, 40)
         time.sleep(seconds)
     case.said = process.out()
     process.process.stdin.close()
@@ -155,3 +155,17 @@ def test_stalls_that_come_when_all_is_off_are_told(case):
 def test_stalls_begin_late_where_enabling_takes_long(case):
     tables = record(case, seconds=4, SIMCUPTI_PCS_ENABLE_MS="900", SIMCUPTI_STRICT="1")
     checks.equal("the reason", "long_scoreboard", tables["reasons"][0]["Reason"])
+
+
+def test_stalls_end_a_window_when_the_gpu_is_done(case):
+    """CUPTI would wait for kernels that run, and the program's threads for CUPTI: 0.6 s of them, again and again."""
+    tables = record(case, seconds=6, batch=2, SIMCUDA_KERNEL_US="300000", SIMCUPTI_STRICT="1")
+    checks.equal("the reason", "long_scoreboard", tables["reasons"][0]["Reason"])
+
+
+def test_stalls_of_a_gpu_that_is_never_done_stay_on(case):
+    """And the program goes on, as before."""
+    record(case, "its GPU was for seconds never done with what it had to do", batch=7, SIMCUDA_KERNEL_US="1300000", SIMCUPTI_STRICT="1")
+    rates = [int(line.split()[0]) for line in re.findall(r"^\d+ \d+$", case.said, re.M)]
+    if sum(rates) < 14:
+        raise Failure(f"launches in each half second: {rates}")

@@ -85,6 +85,14 @@ static enum cupti_call_class class_of(uint32_t domain, uint32_t id)
 	return which ? calls[which - 1].class : CUPTI_CALL_LAUNCH;
 }
 
+/* Callbacks of all calls come while others need them. */
+static bool is_wanted(uint32_t domain, uint32_t id)
+{
+	uint8_t which = by_number[domain - CUPTI_DOMAIN_DRIVER][id];
+
+	return which && writer_kinds(wanted_by[calls[which - 1].class]);
+}
+
 void calls_notice_graphs(uint32_t domain, uint32_t id)
 {
 	if (domain - CUPTI_DOMAIN_DRIVER > 1 || id >= NUMBERS ||
@@ -214,7 +222,7 @@ void calls_callback(uint32_t domain, uint32_t id, const void *callback_data)
 	uint32_t number = id * 4 + domain, round = __atomic_load_n(&this_round, __ATOMIC_RELAXED);
 	struct ring *ring;
 
-	if (domain - CUPTI_DOMAIN_DRIVER > 1 || id >= NUMBERS)
+	if (domain - CUPTI_DOMAIN_DRIVER > 1 || id >= NUMBERS || !is_wanted(domain, id))
 		return;
 	if (data->site == CUPTI_ENTER) {
 		if (class_of(domain, id) == CUPTI_CALL_MADE)

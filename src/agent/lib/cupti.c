@@ -13,7 +13,9 @@
 #include "agent/lib/cupti.h"
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/find.h"
+#include "agent/lib/gate.h"
 #include "agent/lib/leave.h"
+#include "agent/lib/pcs_abi.h"
 #include "agent/lib/stalls.h"
 #include "agent/lib/writer.h"
 #include "base/array.h"
@@ -100,8 +102,10 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 		on_resource(id, data);
 		return;
 	}
-	if (writer_kinds(AGENT_WANT_STALLS))
+	if (gate_counts() && domain == CUPTI_DOMAIN_DRIVER) {
 		stalls_context(((const struct cupti_callback_data *)data)->context);
+		gate_call(id, data);
+	}
 	if (__atomic_load_n(&graphs_matter, __ATOMIC_RELAXED))
 		calls_notice_graphs(domain, id);
 	if (writer_kinds(~WRITER_OPEN))
@@ -366,6 +370,8 @@ static const struct {
 /* Functions that this CUPTI is too old to know are refused, and never called either. */
 static void enable_callbacks(uint32_t kinds)
 {
+	if (gate_counts())
+		f.cuptiEnableDomain(1, subscriber, CUPTI_DOMAIN_DRIVER);
 	for (uint32_t domain = CUPTI_DOMAIN_DRIVER; domain <= CUPTI_DOMAIN_RUNTIME; domain++) {
 		unsigned at = 0;
 		uint32_t id;
@@ -381,7 +387,7 @@ static void enable_callbacks(uint32_t kinds)
 	}
 }
 
-int cupti_begin(uint32_t kinds, int given, struct failure *failure)
+int cupti_begin(uint32_t kinds, int given, bool calls_are_open, struct failure *failure)
 {
 	struct agent_shared *shared = writer_shared();
 
@@ -404,14 +410,17 @@ int cupti_begin(uint32_t kinds, int given, struct failure *failure)
 	/* No graph may be launched unseen while kinds are on: those that were on their way before
 	 * the callbacks came are let by. */
 	__atomic_store_n(&graphs_matter, true, __ATOMIC_RELAXED);
-	if (kinds & AGENT_WANT_STALLS) /* modules may be loaded from then on */
+	if (kinds & AGENT_WANT_STALLS) { /* modules may be loaded from then on */
 		cubins_open(found.library);
+		if (found.version >= CUPTI_VERSION_STALLS)
+			gate_begin();
+	}
 	enable_callbacks(kinds);
 	clock_pause_ms(ON_THEIR_WAY_MS);
 	if (enable_kinds(kinds, failure))
 		return -1;
 	if (kinds & AGENT_WANT_STALLS)
-		stalls_open(found.library, found.version);
+		stalls_open(found.library, found.version, calls_are_open);
 	writer_measure(kinds);
 	__atomic_store_n(&shared->active_since_ns, clock_now(), __ATOMIC_RELAXED);
 	return 0;
@@ -481,7 +490,8 @@ void cupti_mute(void)
 
 bool cupti_leavable(void)
 {
-	return found.version >= VERSION_LEAVABLE && !calls_saw_graphs() && !several;
+	return found.version >= VERSION_LEAVABLE && !calls_saw_graphs() && !several &&
+	       !stalls_are_left();
 }
 
 bool cupti_is_shared(void)

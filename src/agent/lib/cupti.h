@@ -17,9 +17,10 @@
 /*
  * The writer is open. `given` is a libcupti's descriptor, or -1. From when it returns 0 calls and
  * activities are written. Fills in what struct agent_shared says of CUPTI. Else -1 and a failure;
- * if it then is cupti_entered(), it must be left.
+ * if it then is cupti_entered(), it must be left. `calls_are_open`: the program may be in calls
+ * that began before.
  */
-int cupti_begin(uint32_t kinds, int given, struct failure *failure);
+int cupti_begin(uint32_t kinds, int given, bool calls_are_open, struct failure *failure);
 
 bool cupti_entered(void);
 

@@ -119,6 +119,7 @@ static void fail(struct session *session)
 static void measure(struct session *session)
 {
 	uint32_t kinds = kinds_possible(session);
+	bool calls_are_open = !session->from_the_begin;
 	struct failure failure = { 0 };
 
 	session->from_the_begin = false;
@@ -128,7 +129,7 @@ static void measure(struct session *session)
 		return;
 	}
 	say_state(session, AGENT_STARTING);
-	if (cupti_begin(kinds, session->cupti, &failure) == 0) {
+	if (cupti_begin(kinds, session->cupti, calls_are_open, &failure) == 0) {
 		session->clock_ns = session->flush_ns = clock_now();
 		say_state(session, AGENT_RUNNING);
 		return;

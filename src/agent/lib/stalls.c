@@ -11,25 +11,35 @@
 
 #include "agent/lib/clock.h"
 #include "agent/lib/cupti_abi.h"
+#include "agent/lib/gate.h"
 #include "agent/lib/intern.h"
 #include "agent/lib/pcs_abi.h"
 #include "agent/lib/stalls_device.h"
 #include "agent/lib/stalls_sums.h"
 #include "agent/lib/writer.h"
 
-#define MS             1000000ull
-#define CONTEXTS       8
-#define WINDOW_NS      (20 * MS)
-#define PAUSE_LEAST_NS (480 * MS) /* on average, from one window's end to the next one's begin */
-#define LOOK_NS        (50 * MS)  /* contexts may come */
-#define PAUSE_MOST_NS  (60000 * MS)
-#define COST_TIMES     100        /* as long as CUPTI's calls took, at the least */
-#define DRAIN_NS       (150 * MS) /* CUPTI's threads decode what came every 100 ms */
-#define DRAIN_LAST_MS  120
-#define ENDS_MOST_MS   100 /* a call of CUPTI's that does not return holds no context up longer */
-/* The program's threads may wait for what CUPTI waits for: on an H200 a window's calls took 112 and
- * 916 ms, and a decoding loop stood still. What takes so long once is not called again. */
-#define SLOW_NS (50 * MS)
+#define MS       1000000ull
+#define CONTEXTS 8
+/*
+ * Sampling is enabled for an episode of some windows: on an H200 launches take up to a fifth longer
+ * while it is, those of several threads three times as long, and to enable it stops the program for
+ * 0.15 to 0.5 s, to end a window for 3 to 5 ms.
+ */
+#define EPISODE_NS   (2000 * MS)
+#define BETWEEN_NS   (60000 * MS) /* episodes, on average */
+#define WINDOW_NS    (20 * MS)
+#define PAUSE_NS     (150 * MS) /* between windows, on average */
+#define LOOK_NS      (50 * MS)  /* contexts may come, calls may end */
+#define ENDS_MOST_MS 100 /* a call of CUPTI's that does not return holds no context up longer */
+/* Calls of the driver that were under way, and captures, when callbacks came are over by then. */
+#define SETTLE_NS     (3000 * MS)
+#define GATE_END_NS   (500 * MS)
+#define EXIT_IDLE_NS  (100 * MS)
+#define GATE_NS       (20 * MS)   /* until no thread is in a call; else later */
+#define IDLE_LEAST_NS (250 * MS)  /* until the GPU is done; else later, and twice as long */
+#define IDLE_MOST_NS  (1000 * MS) /* less than threads are held */
+#define VAIN_NS       (5000 * MS) /* then it is told, and tried less often */
+#define SLOW_NS       (50 * MS) /* a call that took so long, of a GPU without work, is the last one */
 
 #define PERIOD        18 /* 2^18 cycles */
 #define SCRATCH_BYTES ((size_t)4 << 20)
@@ -43,7 +53,7 @@
 
 struct sampled {
 	void *context;
-	enum { CONTEXT_NONE, CONTEXT_NEW, CONTEXT_ON, CONTEXT_OFF } state;
+	enum { CONTEXT_NONE, CONTEXT_NEW, CONTEXT_ON, CONTEXT_OFF } state; /* OFF: for good */
 };
 
 /* The memory that CUPTI writes to. Once it is there it stays: a context that is destroyed may write
@@ -79,9 +89,18 @@ static void *recent;                     /* one that is known */
 static struct output *output;
 static struct intern *intern;
 static struct sums *sums;
-static bool runs[CONTEXTS];                  /* from Start to Stop */
-static uint64_t begin_ns, end_ns;            /* of the window that is open, or was last */
-static uint64_t close_ns, drain_ns, next_ns; /* 0: nothing is due */
+static struct {
+	void *idle; /* an event */
+	bool runs;  /* from Start to Stop */
+	bool ran;   /* was started before, since it was enabled */
+	bool fails; /* is not enabled again */
+} slots[CONTEXTS];
+static uint64_t begin_ns, end_ns;  /* of the window that is open, or was last */
+static uint64_t close_ns, next_ns; /* when it is to be closed, or the next one opened; 0: not */
+static uint64_t episode_ns;        /* when it ends; 0: none is on */
+static uint64_t idle_ns;           /* how long is waited for the GPU */
+static uint64_t since_ns; /* it is tried in vain to begin or to end a window; 0: it is not */
+static bool left;         /* enabled for good: the GPU was never done */
 static uint64_t cost_ns, lot;
 static uint32_t told; /* bits of enum agent_stalls_told */
 
@@ -290,7 +309,7 @@ static void enable_new(void)
 
 		if (!use(&sampled[i], CONTEXT_NEW, &context))
 			continue;
-		runs[i] = false;
+		slots[i].runs = slots[i].ran = slots[i].fails = false;
 		set_state(&sampled[i], context,
 		          enable(context, &output->own[i]) ? CONTEXT_ON : CONTEXT_OFF);
 		unuse();
@@ -381,18 +400,44 @@ static bool each(bool (*function)(struct sampled *which, void *context))
 	return any;
 }
 
+static bool is_done(struct sampled *which, void *context)
+{
+	return device_is_idle(context, &slots[which - sampled].idle, clock_now() + idle_ns);
+}
+
+/*
+ * Whether no GPU has work of the program's, which gives it none meanwhile: CUPTI would wait for a
+ * kernel that may itself wait for a thread that is held.
+ */
+static bool all_done(void)
+{
+	for (int i = 0; i < CONTEXTS; i++) {
+		void *context;
+		bool done;
+
+		if (!use(&sampled[i], CONTEXT_ON, &context))
+			continue;
+		done = is_done(&sampled[i], context);
+		unuse();
+		if (!done)
+			return false;
+	}
+	return true;
+}
+
 /* What was not given so far, CUPTI leaves in the memory that is its own until then. */
 static bool disable(struct sampled *which, void *context)
 {
 	struct pcs_context given = of(context);
-	struct pcs_data *left = &output->own[which - sampled].data;
+	struct pcs_data *rest = &output->own[which - sampled].data;
 
-	left->n = 0;
+	rest->n = 0;
 	f.cuptiPCSamplingDisable(&given);
-	if (left->n)
-		take_data(left);
-	left->n = 0;
-	set_state(which, context, CONTEXT_OFF);
+	if (rest->n)
+		take_data(rest);
+	rest->n = 0;
+	device_forget(&slots[which - sampled].idle);
+	set_state(which, context, slots[which - sampled].fails ? CONTEXT_OFF : CONTEXT_NEW);
 	return true;
 }
 
@@ -410,42 +455,31 @@ static bool start(struct sampled *which, void *context)
 {
 	struct pcs_context given = of(context);
 	uint64_t from_ns = clock_now();
-	uint32_t result = f.cuptiPCSamplingStart(&given);
+	uint32_t result = f.cuptiPCSamplingStart(&given), i = (uint32_t)(which - sampled);
 
 	if (result)
 		tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_STARTING, 0);
-	if (result || !was_fast(from_ns, AGENT_STALLS_IN_STARTING))
-		return !disable(which, context);
-	runs[which - sampled] = true;
-	return true;
+	slots[i].runs = !result;
+	slots[i].fails = result || (slots[i].ran && !was_fast(from_ns, AGENT_STALLS_IN_STARTING));
+	slots[i].ran = true;
+	return slots[i].runs;
 }
 
 static bool stop(struct sampled *which, void *context)
 {
 	struct pcs_context given = of(context);
 	uint64_t from_ns = clock_now();
-	uint32_t result;
+	uint32_t result, i = (uint32_t)(which - sampled);
 
-	if (!runs[which - sampled])
+	if (!slots[i].runs)
 		return false;
 	result = f.cuptiPCSamplingStop(&given);
 	if (result)
 		tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_STOPPING, 0);
-	runs[which - sampled] = false;
-	if (result || !was_fast(from_ns, AGENT_STALLS_IN_STOPPING))
-		return disable(which, context);
+	slots[i].runs = false;
+	slots[i].fails |= result || !was_fast(from_ns, AGENT_STALLS_IN_STOPPING);
 	from_ns = clock_now();
-	if (!get(context) || !was_fast(from_ns, AGENT_STALLS_IN_GETTING))
-		return disable(which, context);
-	return true;
-}
-
-static bool drain(struct sampled *which, void *context)
-{
-	uint64_t from_ns = clock_now();
-
-	if (!get(context) || !was_fast(from_ns, AGENT_STALLS_IN_GETTING))
-		return disable(which, context);
+	slots[i].fails |= !result && (!get(context) || !was_fast(from_ns, AGENT_STALLS_IN_GETTING));
 	return true;
 }
 
@@ -461,52 +495,101 @@ static void write_sums(bool is_rest)
 	writer_release();
 }
 
-static void begin_window(uint64_t now_ns)
+/* Between a half and one and a half of it: no step of the program's keeps pace with it. */
+static uint64_t by_lot(uint64_t mean_ns)
 {
-	next_ns = 0;
-	enable_new();
-	begin_ns = clock_now();
-	if (!each(start)) {
-		end_ns = clock_now();
-		write_sums(true);
-		next_ns = now_ns + LOOK_NS;
-		return;
-	}
-	close_ns = clock_now();
-	cost_ns = close_ns - begin_ns;
-	begin_ns = close_ns;
-	close_ns += WINDOW_NS;
-}
-
-/* Between a half and one and a half of what it is on average: no step of the program's keeps pace
- * with it. */
-static uint64_t pause_ns(void)
-{
-	uint64_t mean = cost_ns * COST_TIMES;
-
-	if (mean < PAUSE_LEAST_NS)
-		mean = PAUSE_LEAST_NS;
-	if (mean > PAUSE_MOST_NS)
-		mean = PAUSE_MOST_NS;
 	lot ^= lot << 13;
 	lot ^= lot >> 7;
 	lot ^= lot << 17;
-	return mean / 2 + lot % mean;
+	return mean_ns / 2 + lot % mean_ns;
+}
+
+/* It did not come to it: when to try once more. */
+static uint64_t try_again(uint32_t why)
+{
+	uint64_t now_ns = clock_now();
+
+	if (!since_ns)
+		since_ns = now_ns;
+	if (now_ns - since_ns < VAIN_NS)
+		return now_ns + LOOK_NS;
+	tell(why, 0, 0, 0);
+	return now_ns + by_lot(BETWEEN_NS);
+}
+
+/* Under the gate. */
+static void begin_episode(void)
+{
+	if (!episode_ns)
+		episode_ns = clock_now() + EPISODE_NS;
+	enable_new();
+}
+
+static bool fails_one(void)
+{
+	bool any = false;
+
+	for (int i = 0; i < CONTEXTS; i++)
+		any |= sampled[i].state == CONTEXT_ON && slots[i].fails;
+	return any;
+}
+
+static void begin_window(void)
+{
+	uint64_t from_ns;
+	bool any;
+
+	if (!gate_close(GATE_NS)) {
+		next_ns = try_again(AGENT_STALLS_CALLS);
+		return;
+	}
+	from_ns = clock_now();
+	begin_episode();
+	any = each(start);
+	gate_open();
+	begin_ns = end_ns = clock_now();
+	cost_ns = begin_ns - from_ns;
+	if (any || fails_one()) {
+		since_ns = 0;
+		next_ns = 0;
+		close_ns = begin_ns + WINDOW_NS;
+		return;
+	}
+	write_sums(true);
+	episode_ns = 0;
+	next_ns = begin_ns + LOOK_NS;
 }
 
 static void end_window(void)
 {
-	uint64_t from_ns = clock_now();
+	uint64_t from_ns;
+	bool over;
 
-	close_ns = 0;
+	if (!gate_close(GATE_NS)) {
+		close_ns = try_again(AGENT_STALLS_CALLS);
+		return;
+	}
+	if (!all_done()) {
+		gate_open();
+		idle_ns = idle_ns * 2 < IDLE_MOST_NS ? idle_ns * 2 : IDLE_MOST_NS;
+		close_ns = try_again(AGENT_STALLS_WORK);
+		return;
+	}
+	from_ns = clock_now();
+	over = from_ns >= episode_ns;
 	end_ns = from_ns;
 	each(stop);
+	if (over || fails_one())
+		each(disable);
+	gate_open();
 	cost_ns += clock_now() - from_ns;
 	write_sums(false);
-	drain_ns = clock_now() + DRAIN_NS;
-	next_ns = clock_now() + pause_ns();
-	if (next_ns < drain_ns)
-		next_ns = drain_ns;
+	since_ns = 0;
+	close_ns = 0;
+	idle_ns = IDLE_LEAST_NS;
+	next_ns = clock_now() + by_lot(over ? BETWEEN_NS : PAUSE_NS);
+	if (over)
+		episode_ns = 0;
 }
 
 /* ---- the session's side -------------------------------------------------------------------- */
@@ -563,10 +646,12 @@ static void free_all(void)
 	sums = NULL;
 }
 
-void stalls_open(void *library, uint32_t version)
+void stalls_open(void *library, uint32_t version, bool calls_are_open)
 {
 	told = 0;
-	begin_ns = end_ns = close_ns = drain_ns = next_ns = cost_ns = 0;
+	begin_ns = end_ns = close_ns = next_ns = episode_ns = cost_ns = 0;
+	since_ns = 0;
+	idle_ns = IDLE_LEAST_NS;
 	lot = clock_now() | 1;
 	if (version < CUPTI_VERSION_STALLS || !resolve(library)) {
 		tell(AGENT_STALLS_OLD, 0, version, 0);
@@ -578,9 +663,10 @@ void stalls_open(void *library, uint32_t version)
 	if (!output || !intern || !sums || !device_open()) {
 		tell(AGENT_STALLS_REFUSED, 0, AGENT_STALLS_IN_DRIVER, 0);
 		free_all();
+		gate_end();
 		return;
 	}
-	next_ns = clock_now();
+	next_ns = clock_now() + (calls_are_open ? SETTLE_NS : 0);
 	__atomic_store_n(&open, 1, __ATOMIC_RELEASE);
 }
 
@@ -590,36 +676,56 @@ uint64_t stalls_turn(uint64_t now_ns)
 		return 0;
 	if (close_ns && now_ns >= close_ns)
 		end_window();
-	if (drain_ns && now_ns >= drain_ns) {
-		drain_ns = 0;
-		each(drain);
-		write_sums(true);
-	}
 	if (next_ns && now_ns >= next_ns)
-		begin_window(now_ns);
-	if (close_ns)
-		return close_ns;
-	return drain_ns && drain_ns < next_ns ? drain_ns : next_ns;
+		begin_window();
+	return close_ns ? close_ns : next_ns;
+}
+
+/* Who exits may be in a call, and others as well: what is on stays on then. */
+static void end_all(bool exits)
+{
+	idle_ns = exits ? EXIT_IDLE_NS : IDLE_MOST_NS;
+	left = true;
+	if (!gate_close(exits ? GATE_NS : GATE_END_NS))
+		return;
+	if (all_done()) {
+		if (close_ns && !exits)
+			each(stop);
+		if (close_ns)
+			end_ns = clock_now();
+		if (each(disable))
+			write_sums(!close_ns || exits);
+		left = false;
+	}
+	gate_open();
+}
+
+static bool is_any_on(void)
+{
+	bool any = false;
+
+	for (int i = 0; i < CONTEXTS; i++)
+		any |= sampled[i].state == CONTEXT_ON;
+	return any;
 }
 
 void stalls_close(bool exits)
 {
-	if (open && close_ns && !exits)
-		end_window();
-	if (open && drain_ns && !exits) {
-		clock_pause_ms(DRAIN_LAST_MS);
-		each(drain);
-	}
-	if (close_ns)
-		end_ns = clock_now();
-	if (open && each(disable))
-		write_sums(true);
+	if (open && is_any_on())
+		end_all(exits);
 	pthread_mutex_lock(&lock);
 	__atomic_store_n(&open, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&recent, NULL, __ATOMIC_RELAXED);
 	memset(sampled, 0, sizeof(sampled));
 	pthread_mutex_unlock(&lock);
+	memset(slots, 0, sizeof(slots));
 	free_all();
+	gate_end();
+}
+
+bool stalls_are_left(void)
+{
+	return left;
 }
 
 bool stalls_are_busy(void)
@@ -629,6 +735,7 @@ bool stalls_are_busy(void)
 
 void stalls_forked(void)
 {
+	gate_forked();
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	open = 0;
 	in_use = recent = NULL;

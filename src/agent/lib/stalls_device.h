@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct device {
 	size_t free_bytes, needed_bytes;
@@ -22,5 +23,10 @@ void device_leave(void);
 
 /* Of the context that was entered. */
 bool device_look(struct device *device);
+
+/* Whether all work of a context that was entered is done, or gets done until then. No stream may be
+ * in a capture: it would be ended. An event of the context's: made where *event is NULL. */
+bool device_is_idle(void *context, void **event, uint64_t until_ns);
+void device_forget(void **event);
 
 #endif

@@ -13,9 +13,8 @@
 #define TEXT_MOST   64
 
 #define PREFIX "stalled_"
-#define NOT_ISSUED                                                                                 \
-	"_not_issued" /* of the same reason: meanwhile no other warp was issued either             \
-	               */
+/* Of the reason without it, and among its samples: no other warp was issued either. */
+#define NOT_ISSUED "_not_issued"
 
 struct sum {
 	uint64_t cubin, offset;
@@ -27,7 +26,6 @@ struct sum {
 struct sums {
 	struct sum slots[SLOTS];
 	char reasons[REASONS][TEXT_MOST]; /* without what all of them have; "" : none */
-	uint16_t same_as[REASONS];        /* the first that is called so */
 	uint32_t n;
 	uint64_t samples, dropped, foreign, beyond;
 };
@@ -48,15 +46,14 @@ void sums_free(struct sums *sums)
 
 /* ---- reasons ------------------------------------------------------------------------------- */
 
-/* "smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued": "long_scoreboard" */
+/* "smsp__pcsamp_warps_issue_stalled_long_scoreboard": "long_scoreboard" */
 static void shorten(const char *name, char to[TEXT_MOST])
 {
-	const char *from = strstr(name, PREFIX), *end;
+	const char *from = strstr(name, PREFIX);
 	size_t length;
 
 	from = from ? from + strlen(PREFIX) : name;
-	end = strstr(from, NOT_ISSUED);
-	length = end ? (size_t)(end - from) : strlen(from);
+	length = strlen(from);
 	if (length >= TEXT_MOST)
 		length = TEXT_MOST - 1;
 	memcpy(to, from, length);
@@ -67,19 +64,8 @@ void sums_reasons(struct sums *sums, size_t n, const uint32_t *index, char *cons
 {
 	memset(sums->reasons, 0, sizeof(sums->reasons));
 	for (size_t i = 0; i < n; i++) {
-		uint32_t number = index[i];
-
-		if (number >= REASONS)
-			continue;
-		shorten(names[i], sums->reasons[number]);
-		sums->same_as[number] = (uint16_t)number;
-		for (size_t j = 0; j < i; j++) {
-			if (index[j] < REASONS &&
-			    !strcmp(sums->reasons[index[j]], sums->reasons[number])) {
-				sums->same_as[number] = sums->same_as[index[j]];
-				break;
-			}
-		}
+		if (index[i] < REASONS && !strstr(names[i], NOT_ISSUED))
+			shorten(names[i], sums->reasons[index[i]]);
 	}
 }
 
@@ -111,12 +97,12 @@ void sums_add(struct sums *sums, const struct pcs_pc *pc, const struct pcs_stall
 		.offset = pc->offset,
 		.function = pc->function,
 		.kernel = pc->name,
+		.reason = stall->reason,
 	};
 	struct sum *sum;
 
 	if (!stall->samples || stall->reason >= REASONS || !*sums->reasons[stall->reason])
 		return;
-	key.reason = sums->same_as[stall->reason];
 	sum = find(sums, &key);
 	if (!sum->samples && sums->n >= PLACES_MOST) {
 		key.offset = AGENT_STALL_ANYWHERE;

@@ -158,6 +158,14 @@ static bool add_why(struct buf *out, const struct agent_stalls_told *record)
 		           "waited: it is not called again",
 		           (double)record->first / 1e6);
 		return true;
+	case AGENT_STALLS_CALLS:
+		buf_puts(out, "for seconds one of its threads was in a call of the driver, or "
+		              "captured a graph, and nothing may be sampled meanwhile");
+		return true;
+	case AGENT_STALLS_WORK:
+		buf_puts(out, "its GPU was for seconds never done with what it had to do, and "
+		              "sampling could not be ended");
+		return true;
 	case AGENT_STALLS_NAMES:
 		buf_puts(out, "CUPTI had allocated so many names of kernels, which nobody may "
 		              "free, that sampling ended");
@@ -176,7 +184,9 @@ static bool take_told(struct gpu_times *gpu, struct gpu_times_process *process,
 	if (record->what >= AGENT_STALLS_WHATS || process->stalls_told & 1u << record->what)
 		return false; /* each once, whatever numbers are in it */
 	buf_printf(&out, "no stall reasons of process %u%s: ", process->pid,
-	           record->what == AGENT_STALLS_FULL || record->what == AGENT_STALLS_SLOW
+	           record->what == AGENT_STALLS_FULL || record->what == AGENT_STALLS_SLOW ||
+	                           record->what == AGENT_STALLS_CALLS ||
+	                           record->what == AGENT_STALLS_WORK
 	                   ? ", or not all"
 	                   : "");
 	if (!add_why(&out, record))

@@ -2,6 +2,7 @@
 /* Subscribing, and callbacks around calls. */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,10 +23,12 @@ static atomic_bool enabled[DOMAINS][SITES_MAX];
 static atomic_uint last_correlation;
 static atomic_bool counting;
 static atomic_uint threads; /* that made a call in this session */
+static atomic_int inside;   /* threads that are in a call of the driver's, with its locks */
 
 static __thread struct {
 	uint64_t session;
-	unsigned int depth; /* of calls that were told */
+	unsigned int depth;  /* of calls that were told */
+	unsigned int locked; /* of those of the driver's that do not wait for the GPU */
 	uint32_t correlation;
 	bool at_exit;
 } me;
@@ -119,6 +122,17 @@ static void tell(struct sim_call *call, bool exit)
 	client_leave();
 }
 
+/* The real driver holds a context's lock in its calls, but not while it waits for the GPU. */
+static bool has_locks(const struct sim_call *call)
+{
+	return call->site->layer == SIM_DRIVER && !strstr(call->site->name, "Synchronize");
+}
+
+bool call_others_are_inside(void)
+{
+	return atomic_load(&inside) > (me.session == session_now() && me.locked ? 1 : 0);
+}
+
 bool call_enter(struct sim_call *call)
 {
 	call->session = session_now();
@@ -126,7 +140,7 @@ bool call_enter(struct sim_call *call)
 		return false;
 	if (me.session != call->session) {
 		me.session = call->session;
-		me.depth = 0;
+		me.depth = me.locked = 0;
 		atomic_fetch_add(&threads, 1);
 	}
 	pay();
@@ -137,6 +151,8 @@ bool call_enter(struct sim_call *call)
 	if (calls_are_recorded(call->site->layer))
 		call->begin_ns = clock_ns();
 	tell(call, false);
+	if (has_locks(call) && me.locked++ == 0)
+		atomic_fetch_add(&inside, 1);
 	return true;
 }
 
@@ -147,6 +163,8 @@ void call_leave(struct sim_call *call)
 		return;
 	if (call->begin_ns && number_of(call->site) > 0)
 		call_record(call, (uint32_t)number_of(call->site));
+	if (has_locks(call) && me.locked && --me.locked == 0)
+		atomic_fetch_sub(&inside, 1);
 	tell(call, true);
 	if (me.session == call->session && me.depth > 0)
 		me.depth--;
@@ -225,6 +243,7 @@ void callback_forget(void)
 	/* Its memory stays: another thread may be about to look whether it is still there. */
 	atomic_store(&subscriber, NULL);
 	atomic_store(&threads, 0);
+	atomic_store(&inside, 0);
 	for (uint32_t domain = 0; domain < DOMAINS; domain++)
 		enable(false, domain, 0, SITES_MAX - 1);
 }

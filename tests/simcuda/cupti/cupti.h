@@ -115,7 +115,8 @@ bool callback_is_v2(const struct subscriber *handle);
 bool callback_subscribed_v2(void);
 bool call_enter(struct sim_call *call);
 void call_leave(struct sim_call *call);
-void callback_forget(void); /* the session ends */
+void callback_forget(void);        /* the session ends */
+bool call_others_are_inside(void); /* another thread is in a call of the driver's */
 void node_made(uint64_t node, uint64_t original);
 void context_ends(void *context);
 void module_loaded(void *context);
@@ -132,7 +133,7 @@ void pcs_ran(uint32_t context, const char *name, uint64_t begin_ns, uint64_t end
 void pcs_context_ends(void *context); /* and was told of */
 void pcs_context_new(void *context);
 const char *pcs_cubin(size_t *bytes); /* of every module: what has line information looks like */
-void pcs_forget(void); /* the session ends: none may be enabled */
+void pcs_forget(void);                /* the session ends: none may be enabled */
 
 /* ---- activity.c ------------------------------------------------------------------------------ */
 

@@ -4,8 +4,8 @@
  * and stopped, and what ran meanwhile gave a sample of each of 4 schedulers in each period of its
  * time, at three instructions. Its reasons are those that a word in the kernel's name stands for.
  *
- * A context that is being destroyed must not be touched, and none may be enabled at cuptiFinalize:
- * either ends the process.
+ * A context that is being destroyed must not be touched, none may be enabled at cuptiFinalize, and
+ * no other thread may be in a call of the driver's: each ends the process.
  *
  *   SIMCUPTI_PCS_ROOM=N     a hardware buffer of more than N bytes gives CUPTI_ERROR_OUT_OF_MEMORY
  *   SIMCUPTI_PCS_FULL=1     the hardware's buffer is always full
@@ -81,7 +81,8 @@ static const struct {
 	{ 13, "smsp__pcsamp_warps_issue_stalled_wait" },
 	{ 21, "smsp__pcsamp_warps_issue_stalled_mio_throttle" },
 };
-#define REASONS (sizeof(reasons) / sizeof(reasons[0]))
+#define REASONS    (sizeof(reasons) / sizeof(reasons[0]))
+#define NOT_ISSUED 6 /* samples that 5 has as well, as on an H200 */
 
 /* Of 100 samples: where, and why. The reason of the middle one depends on the kernel. */
 static const struct {
@@ -258,11 +259,20 @@ enum result cuptiGetSassToSourceCorrelation(struct pcs_line *given)
 	CUPTI_API enum result name(type *given);                                                   \
 	enum result name(type *given)
 
+/* It takes CUPTI's lock and then the context's; who is in a call has that, and asks for CUPTI's. */
+static void need_nobody_inside(const char *function)
+{
+	if (call_others_are_inside())
+		misuse(function, "another thread is in a call of the driver's: on a GPU both "
+		                 "stand still for ever");
+}
+
 /* What each of them checks; the lock is held from here on. */
 static enum result enter(const char *function, size_t size, size_t wanted, const void *context,
                          struct pcs_of **pcs)
 {
 	session_need(function);
+	need_nobody_inside(function);
 	if (size != wanted || !context)
 		return RESULT_INVALID_PARAMETER;
 	pthread_mutex_lock(&cupti_lock);
@@ -286,6 +296,7 @@ PCS_CALL(cuptiPCSamplingEnable, struct pcs_context)
 
 	FAIL_ON_DEMAND();
 	take_ms(setting("SIMCUPTI_PCS_ENABLE_MS"));
+	need_nobody_inside(__func__);
 	if (given->size != PCS_CONTEXT_BYTES || !given->context)
 		return RESULT_INVALID_PARAMETER;
 	if (session_begin() != RESULT_SUCCESS) /* nobody has to have subscribed */
@@ -447,8 +458,7 @@ static void fill(struct sampled *kernel, size_t place, struct pcs_pc *pc)
 	uint32_t reason = reason_of(kernel->name);
 	const struct pcs_stall stalls[PLACES][2] = {
 		{ { 0, (uint32_t)at }, { 13, 0 } },
-		{ { reason, (uint32_t)(at - at / 10) },
-		  { reason == 5 ? 6 : 13, (uint32_t)(at / 10) } },
+		{ { reason, (uint32_t)at }, { NOT_ISSUED, reason == 5 ? (uint32_t)(at / 10) : 0 } },
 		{ { 13, (uint32_t)at }, { 12, 0 } },
 	};
 
@@ -489,7 +499,9 @@ static enum result give(struct pcs_of *pcs, struct pcs_data *data)
 				return RESULT_INVALID_PARAMETER;
 			fill(kernel, kernel->given, pc);
 			for (size_t j = 0; j < pc->n_stalls; j++)
-				samples += pc->stalls[j].samples;
+				samples += pc->stalls[j].reason == NOT_ISSUED
+				                   ? 0
+				                   : pc->stalls[j].samples;
 			data->n++;
 		}
 		if (kernel->given == PLACES)
