@@ -333,8 +333,6 @@ void cli_attach_free(struct cli_attach *attach)
 
 /* --gpu and what goes with it. */
 
-#define TRY_STALLS "CUSCOPE_TRY_STALLS"
-
 #define WINDOW_LEAST_NS 10000000ull /* CUPTI takes as long to begin */
 
 static const char *const kinds[] = { "kernels", "copies", "sets",     "sync",
@@ -400,22 +398,20 @@ static const struct option_row rows[] = {
 const struct option_group cli_gpu_options = { OPTION_ROWS(rows), .end = gpu_end };
 
 static const struct option_row stalls_rows[] = {
-	{ "stalls", 0, NULL, "(not yet) why kernels wait: refuses, see docs/stalls.md", OPTION_YES,
+	{ "stalls", 0, NULL,
+	  "why kernels wait: their instructions are sampled, 2 s a minute; with --gpu", OPTION_YES,
 	  offsetof(struct cli_gpu, stalls), .order = 6 },
 };
 
 static void stalls_end(const struct argp_state *state, void *into)
 {
 	struct cli_gpu *gpu = into;
-	const char *tried = getenv(TRY_STALLS);
 
 	if (!gpu->stalls)
 		return;
-	if (!tried || !*tried)
-		option_bad_usage(state,
-		                 "--stalls is not yet safe on real GPUs (on an H200 it gave no "
-		                 "samples, and a program did not end); " TRY_STALLS
-		                 "=1 in the environment tries it all the same");
+	if (gpu->settings.window_ns)
+		option_bad_usage(state, "--stalls has windows of its own, a few seconds after each "
+		                        "begin: it does not go with --gpu-window");
 	gpu->by_stalls = !gpu->asked;
 	if (!gpu->asked)
 		cli_gpu_ask(gpu);

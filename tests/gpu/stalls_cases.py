@@ -38,7 +38,6 @@ class Stalls:
     def __init__(self, cuscope, folder, report, binaries):
         self.cuscope, self.folder, self.report = cuscope, folder, report
         self.program = os.path.join(binaries, "stalls")
-        os.environ["CUSCOPE_TRY_STALLS"] = "1"
 
     def run(self):
         for kind in REASONS:

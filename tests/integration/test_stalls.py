@@ -9,7 +9,7 @@ import time
 import checks
 from harness import Failure, Places, wait_until
 
-TRY = {"CUSCOPE_TRY_STALLS": "1", "SIMCUDA_TIME_SCALE": "1", "SIMCUDA_KERNEL_US": "300"}
+SETTINGS = {"SIMCUDA_TIME_SCALE": "1", "SIMCUDA_KERNEL_US": "300"}
 
 
 def ran(case, *words, status=0, **options):
@@ -20,7 +20,7 @@ def ran(case, *words, status=0, **options):
 
 def record(case, says=None, seconds=2, cupti="libcupti.so.13", options=(), batch=50, **env):
     """The tables of the report: the program launches until that is said, or for so long, and ends well, and in time."""
-    case.env = {**TRY, **env}
+    case.env = {**SETTINGS, **env}
     process = case.cuscope("record", "--force", "--stalls", "--cupti", Places.simcuda(cupti), *options, "-o", case.path("run.cuscope"), "--",
                            Places.program("gpuloop"), 120, batch, 2, stdin=subprocess.PIPE)
     wait_until(lambda: "ready" in process.out(), "the first launches")
@@ -42,10 +42,9 @@ def no_samples(tables):
     checks.equal("rows", [], tables["reasons"])
 
 
-def test_stalls_are_refused_without_a_word_in_the_environment(case):
-    case.env = {"CUSCOPE_TRY_STALLS": ""}
-    process = ran(case, "record", "--stalls", "-o", case.path("run.cuscope"), "--", "true", status=2)
-    checks.contains("what it said", "--stalls is not yet safe on real GPUs", process.err())
+def test_stalls_do_not_go_with_windows(case):
+    process = ran(case, "record", "--stalls", "--gpu-window", "1s/5s", "-o", case.path("run.cuscope"), "--", "true", status=2)
+    checks.contains("what it said", "it does not go with --gpu-window", process.err())
     for words in (["why", "--stalls", "-p", "1"], ["top", "--why", "--stalls", "--name", "nobody"]):
         checks.contains(" ".join(words), "--stalls is not yet safe on real GPUs", ran(case, *words, status=2).err())
 
@@ -90,7 +89,7 @@ def test_stalls_are_frames_below_their_kernel(case):
 
 def test_why_says_what_the_longest_kernel_waits_for(case):
     """Of a program that runs, in windows: it loaded its kernel before, so that no line is known. Of a command, all the time."""
-    case.env = TRY
+    case.env = SETTINGS
     watched = ["--stalls", "--cupti", Places.simcuda("libcupti.so.13"), "--duration", "6s"]
     loop = case.start(Places.program("gpuloop"), "60", "50", "2", stdin=subprocess.PIPE)
     wait_until(lambda: "ready" in loop.out(), "the first launches")
@@ -107,7 +106,7 @@ def test_why_says_what_the_longest_kernel_waits_for(case):
 
 
 def test_stalls_go_with_what_has_them(case):
-    case.env = TRY
+    case.env = SETTINGS
     for words, why in ((["why", "--stalls", "--no-gpu", "-p", "1"], "which --no-gpu leaves out"), (["why", "--stalls", "--gpu-busy", "-p", "1"], "which --gpu-busy leaves out"),
                        (["why", "--stalls", "run.cuscope"], "--stalls is for watching"), (["top", "--stalls", "--once"], "--stalls goes with --why")):
         checks.contains(" ".join(words), why, ran(case, *words, status=2).err())

@@ -253,7 +253,6 @@ def test_top_web_why_says_what_the_longest_kernel_waits_for(case):
     env = {**environment(case), "SIMCUDA_KERNEL_US": "300"}
     loop = case.start(Places.program("gpuloop"), "60", "50", "2", env=env, stdin=subprocess.PIPE)
     wait_until(lambda: "ready" in loop.out(), "the program to begin")
-    case.env = {"CUSCOPE_TRY_STALLS": "1"}
     web = Web(case, "--why", "--stalls", "--cupti", Places.simcuda("libcupti.so.13"), "-p", str(loop.pid))
     account = web.account()
     checks.contains("in words", "It waits for memory .long scoreboard. in ", account["text"])
