@@ -240,7 +240,7 @@ ORDER_BY(kinds_in_order, struct rank_kind, UP(comm), UP(kind));
 
 double rank_held(const struct rank_row *row)
 {
-	return row->time_ns ? (double)row->held_ns / (double)row->time_ns : 0;
+	return row->most_ns ? (double)row->held_ns / (double)row->most_ns : 0;
 }
 
 double rank_waited(const struct rank_row *row)
@@ -260,6 +260,26 @@ static void row_measure(struct rank_row *row, const struct facts *facts, bool by
 	part.end_ns = row->first_ns;
 	while (measured_next(&part, row->end_ns))
 		row->time_ns += part.end_ns - part.begin_ns;
+}
+
+/* Others wait for a late one before its own first collective begins. */
+static void rows_measure(struct ranks *ranks, const struct facts *facts, const bool *by_gpu)
+{
+	uint64_t *most_ns = xcalloc(facts->collectives.n_comms + 1, sizeof(*most_ns));
+
+	for (size_t i = 0; i < ranks->n_rows; i++) {
+		struct rank_row *row = &ranks->rows[i];
+		uint32_t comm = row->rank->comm;
+
+		if (!row->n)
+			continue;
+		row_measure(row, facts, by_gpu[comm]);
+		most_ns[comm] = facts_max(most_ns[comm], row->time_ns);
+	}
+	for (size_t i = 0; i < ranks->n_rows; i++)
+		if (ranks->rows[i].n)
+			ranks->rows[i].most_ns = most_ns[ranks->rows[i].rank->comm];
+	free(most_ns);
 }
 
 enum rank_class rank_kind_class(const struct rank_kind *kind)
@@ -353,9 +373,7 @@ void ranks_make(struct ranks *ranks, const struct facts *facts, const struct acc
 		if (one->by_gpu == by_gpu[one->comm])
 			collective_count(ranks, facts, one, arrivals);
 	}
-	for (size_t i = 0; i < ranks->n_rows; i++)
-		if (ranks->rows[i].n)
-			row_measure(&ranks->rows[i], facts, by_gpu[of->ranks[i].comm]);
+	rows_measure(ranks, facts, by_gpu);
 	free(by_gpu);
 	free(arrivals);
 	for (size_t i = 0; i < ranks->n_rows; i++)

@@ -22,6 +22,7 @@ struct rank_row {
 	uint64_t n, n_last;        /* collectives that it was in, and came last to, for certain */
 	uint64_t first_ns, end_ns; /* of these */
 	uint64_t time_ns;          /* from the one to the other what was measured */
+	uint64_t most_ns;          /* the most of this of its communicator's: others waited longer */
 	bool by_gpu;               /* kernels were measured, so that waiting is as above */
 	uint64_t waited_ns;        /* for others, in one collective at least */
 	uint64_t held_ns;          /* others that were seen waited for it alone, on average */

@@ -19,6 +19,8 @@ static const struct process *process_b(void)
 	return process ? process : (process = new_process(101, "b"));
 }
 
+static uint32_t steps = 20, late_us = 4000;
+
 /* Who is named of two communicators, the second one's ranks of that person: the second rank is late
  * in both. */
 static struct ranks ranks_of(uint64_t person, const struct accounts *given)
@@ -46,15 +48,16 @@ static struct ranks ranks_of(uint64_t person, const struct accounts *given)
 			                            .n_calls = 20 };
 	/* steps of 10 ms: process b comes 4 ms late to a collective of one, then 3 ms to one of the
 	 * other */
-	for (uint32_t k = 0; k < 40; k++) {
-		uint32_t comm = k / 20, step = k % 20;
+	for (uint32_t k = 0; k < 2 * steps; k++) {
+		uint32_t comm = k / steps, step = k % steps;
 		uint64_t at = US(10000 * step + 5000 * comm);
 
 		calls[2 * k] = (struct collective_call){
 			.begin_ns = at, .end_ns = at + 1000, .rank = 2 * comm, .bytes = 4
 		};
 		calls[2 * k + 1] =
-			(struct collective_call){ .begin_ns = at + (comm ? 3000000 : 4000000),
+			(struct collective_call){ .begin_ns =
+			                                  at + (comm ? 3000000 : late_us * 1000),
 			                          .rank = 2 * comm + 1,
 			                          .bytes = 4 };
 		all[k] = (struct collective){ .comm = comm,
@@ -71,9 +74,24 @@ static struct ranks ranks_of(uint64_t person, const struct accounts *given)
 		                                  .calls = calls,
 		                                  .n_calls = 80,
 		                                  .all = all,
-		                                  .n_all = 40 };
+		                                  .n_all = 2 * steps };
 	ranks_make(&ranks, &facts, given ? given : &none);
 	return ranks;
+}
+
+/* The others' waiting begins before the late rank's own first collective. */
+static void test_nobody_is_waited_for_longer_than_it_took(void **state)
+{
+	struct ranks ranks;
+
+	steps = 2;
+	late_us = 4900;
+	ranks = ranks_of(0, NULL);
+	assert_int_equal(ranks.n_late, 1);
+	assert_true(rank_held(ranks.late[0]) > 0.6 && rank_held(ranks.late[0]) < 0.7);
+	ranks_clear(&ranks);
+	steps = 20;
+	late_us = 4000;
 }
 
 static void test_a_rank_late_in_two_communicators_is_named(void **state)
@@ -144,6 +162,7 @@ static void test_alone_it_is_what_it_does_while_others_wait(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nobody_is_waited_for_longer_than_it_took),
 		cmocka_unit_test(test_a_rank_late_in_two_communicators_is_named),
 		cmocka_unit_test(test_each_user_has_his_late_rank_named),
 		cmocka_unit_test(test_a_late_rank_does_something_for_longer),
