@@ -516,7 +516,8 @@ void cli_why_choose(struct cli_attach *attach, struct cli_stacks *stacks, enum c
 		return;
 	cli_gpu_ask(&attach->gpu);
 	attach->gpu.settings.if_any = true;
-	if (gpu == CLI_WHY_GPU_WINDOWS) {
+	/* Stalls have windows of their own, which take longer to begin than one of these lasts. */
+	if (gpu == CLI_WHY_GPU_WINDOWS && !attach->gpu.stalls) {
 		attach->gpu.settings.window_ns = WINDOW_NS;
 		attach->gpu.settings.window_percent =
 			capture->max_overhead > 0 ? capture->max_overhead : WINDOW_PERCENT;
