@@ -515,6 +515,7 @@ static int page_settle(struct page *page, const struct run_info *run, struct err
 		return rc;
 	page->tabled = true;
 	page_rows_account(page->rows, page_tables_windows(page->tables));
+	page_rows_memory_end(page->rows, run->begin_ns + report_duration_ns(&read, run));
 	page_rows_end(page->rows);
 	rc = page_blocks_end(page->blocks, err);
 	if (rc)

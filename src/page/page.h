@@ -37,6 +37,9 @@ void page_rows_event(struct page_rows *rows, const struct event *event);
 /* Live memory, for each call whether it is shown or not. */
 void page_rows_memory(struct page_rows *rows, const struct event *event);
 
+/* What is held at the end is held until then. */
+void page_rows_memory_end(struct page_rows *rows, uint64_t end_ns);
+
 /* Part by part of the accounts' time what it consists of; nothing where there are none. First from
  * the answer to a file, then from there to rows. */
 void page_windows_write(struct consumer *why, FILE *to);

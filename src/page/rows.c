@@ -34,6 +34,7 @@ struct page_memory {
 		uint32_t process, kind;
 	} key;
 	struct page_track *track;
+	uint64_t milli, time_ns; /* the last value, and since when */
 	UT_hash_handle hh;
 };
 
@@ -520,12 +521,41 @@ static void rows_follow_memory(void *data, const struct memory_change *change)
 	}
 	bytes = bytes < PAGE_NUMBER_MOST / 1000 ? bytes : PAGE_NUMBER_MOST / 1000;
 	rows_add_value(rows, memory ? memory->track : NULL, change->time_ns, bytes * 1000);
+	if (!memory)
+		return;
+	memory->milli = bytes * 1000;
+	memory->time_ns = change->time_ns;
+}
+
+/* It ends with its process. */
+static void rows_end_memory(struct page_rows *rows, const struct event *exit)
+{
+	for (uint32_t kind = 0; kind < MEMORY_COUNT; kind++) {
+		struct page_memory_key key = { exit->process->id, kind };
+		struct page_memory *memory = MAP_FIND(rows->memories, &key);
+
+		if (memory && memory->milli && memory->time_ns <= exit->time_ns)
+			rows_add_value(rows, memory->track, exit->time_ns, 0);
+		if (memory)
+			memory->milli = 0;
+	}
+}
+
+void page_rows_memory_end(struct page_rows *rows, uint64_t end_ns)
+{
+	struct page_memory *memory, *next;
+
+	HASH_ITER (hh, rows->memories, memory, next)
+		if (memory->milli && memory->time_ns < end_ns)
+			rows_add_value(rows, memory->track, end_ns, memory->milli);
 }
 
 void page_rows_memory(struct page_rows *rows, const struct event *event)
 {
 	memory_tell_changes(rows->memory, rows_follow_memory, rows);
 	memory_event(rows->memory, event);
+	if (event->type == EVENT_EXIT)
+		rows_end_memory(rows, event);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */

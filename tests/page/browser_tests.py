@@ -446,6 +446,16 @@ def test_exported_page_of_waits(case):
         nothing_failed(browser)
 
 
+def test_memory_that_is_held_is_drawn_to_the_end(case):
+    """Of the recording, or of its process."""
+    ends = """cuscopePage.store.tracks.filter((track) => track.title === 'live memory, device')
+        .map((track) => track.blocks[track.blocks.length - 1].end)"""
+    with Browser(case) as browser:
+        exported(case, browser, "plain")
+        equal("one that exits after 8 ms, one that stays", [8000000, browser.evaluate("cuscopePage.store.end")], browser.evaluate(ends))
+        nothing_failed(browser)
+
+
 def axe_finds(case, browser):
     """Nothing, light and dark."""
     axe = os.path.join(case.build, "page-checkers", "node_modules", "axe-core", "axe.min.js")
