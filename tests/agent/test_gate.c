@@ -18,17 +18,17 @@
 #define TURNS   200
 #define MS      1000000ull
 
-enum { LAUNCH = 307, SYNCHRONIZE = 126, BEGIN_CAPTURE = 400, END_CAPTURE = 401 };
+enum { LAUNCH = 307, SYNCHRONIZE = 126, BEGIN_CAPTURE = 400, END_CAPTURE = 401, QUERY = 304 };
 
 static uint32_t is_over, inside, passed;
 
-static void callback(uint32_t id, const char *function, uint32_t site, int32_t result)
+static bool callback(uint32_t id, const char *function, uint32_t site, int32_t result)
 {
 	const struct cupti_callback_data data = { .site = site,
 		                                  .function = function,
 		                                  .result = &result };
 
-	gate_call(id, &data);
+	return gate_call(id, &data);
 }
 
 static void enter(uint32_t id, const char *function)
@@ -156,8 +156,34 @@ static void test_a_capture_keeps_it_open(void **state)
 	enter(LAUNCH, "cuLaunchKernel"); /* which is not held then */
 	leave(LAUNCH, "cuLaunchKernel");
 	enter(END_CAPTURE, "cuStreamEndCapture");
+	callback(END_CAPTURE, "cuStreamEndCapture", CUPTI_EXIT, 908); /* of another thread's */
+	assert_false(gate_close(20 * MS));
+	enter(END_CAPTURE, "cuStreamEndCapture");
 	callback(END_CAPTURE, "cuStreamEndCapture", CUPTI_EXIT, 901); /* ended by an error */
 	assert_true(gate_close(20 * MS));
+	gate_open();
+	gate_end();
+}
+
+static void test_a_launch_that_was_right_tells_a_context(void **state)
+{
+	gate_begin();
+	assert_false(callback(LAUNCH, "cuLaunchKernel", CUPTI_ENTER, 0));
+	assert_true(callback(LAUNCH, "cuLaunchKernel", CUPTI_EXIT, 0));
+	enter(LAUNCH, "cuLaunchKernel");
+	assert_false(callback(LAUNCH, "cuLaunchKernel", CUPTI_EXIT, 201));
+	enter(QUERY, "cuCtxGetCurrent"); /* of a context that may be gone */
+	assert_false(callback(QUERY, "cuCtxGetCurrent", CUPTI_EXIT, 0));
+	gate_end();
+}
+
+static void test_it_lasts_less_long_than_who_is_held(void **state)
+{
+	gate_begin();
+	assert_true(gate_close(20 * MS));
+	assert_true(gate_lasts());
+	nanosleep(&(struct timespec){ .tv_sec = 1, .tv_nsec = 100000000 }, NULL);
+	assert_false(gate_lasts());
 	gate_open();
 	gate_end();
 }
@@ -194,6 +220,8 @@ int main(void)
 		cmocka_unit_test(test_who_waits_for_the_gpu_is_let_be),
 		cmocka_unit_test(test_a_call_of_a_former_session_is_not_waited_for),
 		cmocka_unit_test(test_a_capture_keeps_it_open),
+		cmocka_unit_test(test_a_launch_that_was_right_tells_a_context),
+		cmocka_unit_test(test_it_lasts_less_long_than_who_is_held),
 		cmocka_unit_test(test_nobody_is_held_for_ever),
 	};
 

@@ -102,10 +102,8 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 		on_resource(id, data);
 		return;
 	}
-	if (gate_counts() && domain == CUPTI_DOMAIN_DRIVER) {
+	if (gate_counts() && domain == CUPTI_DOMAIN_DRIVER && gate_call(id, data))
 		stalls_context(((const struct cupti_callback_data *)data)->context);
-		gate_call(id, data);
-	}
 	if (__atomic_load_n(&graphs_matter, __ATOMIC_RELAXED))
 		calls_notice_graphs(domain, id);
 	if (writer_kinds(~WRITER_OPEN))

@@ -18,9 +18,10 @@
 
 /* A session's number; 0: calls are not counted. */
 static uint32_t round_now, rounds;
-static uint32_t closed;  /* a futex */
-static uint32_t inside;  /* calls that are waited for */
-static int32_t captures; /* of streams, that began since calls are counted */
+static uint32_t closed;    /* a futex */
+static uint64_t closed_ns; /* since when; of the session's thread */
+static uint32_t inside;    /* calls that are waited for */
+static int32_t captures;   /* of streams, that began since calls are counted */
 
 /* The outermost call that this thread is in. What was counted in a former round is forgotten. */
 static __thread struct {
@@ -35,14 +36,22 @@ enum kind {
 	KIND_NEW,
 	KIND_COUNTS,
 	KIND_WAITS, /* for what the GPU does: cuStreamSynchronize and its kin */
+	KIND_WORKS, /* gives the context work, or memory */
 	KIND_CAPTURE_BEGINS,
 	KIND_CAPTURE_ENDS,
 };
+
+/* CUresult of cuStreamEndCapture where there is no capture any more. */
+#define CAPTURE_INVALIDATED 901
+#define CAPTURE_UNJOINED    904
 
 static enum kind kind_by_name(const char *function)
 {
 	if (strstr(function, "Synchronize"))
 		return KIND_WAITS;
+	if (!strncmp(function, "cuLaunch", 8) || !strncmp(function, "cuGraphLaunch", 13) ||
+	    !strncmp(function, "cuMem", 5))
+		return KIND_WORKS;
 	if (!strncmp(function, "cuStreamBeginCapture", 20))
 		return KIND_CAPTURE_BEGINS;
 	return strncmp(function, "cuStreamEndCapture", 18) ? KIND_COUNTS : KIND_CAPTURE_ENDS;
@@ -67,9 +76,13 @@ static enum kind kind_of(uint32_t id, const char *function)
 static void note_capture(enum kind kind, const struct cupti_callback_data *data)
 {
 	int32_t now = __atomic_load_n(&captures, __ATOMIC_SEQ_CST);
+	int32_t result = data->result ? *(const int32_t *)data->result : -1;
 
-	if (kind == KIND_CAPTURE_BEGINS && data->result && !*(const int32_t *)data->result)
+	if (kind == KIND_CAPTURE_BEGINS && !result)
 		__atomic_add_fetch(&captures, 1, __ATOMIC_SEQ_CST);
+	/* One that failed as it was of another thread, or stream, has ended nothing. */
+	if (result && result != CAPTURE_INVALIDATED && result != CAPTURE_UNJOINED)
+		return;
 	while (kind == KIND_CAPTURE_ENDS && now > 0 &&
 	       !__atomic_compare_exchange_n(&captures, &now, now - 1, false, __ATOMIC_SEQ_CST,
 	                                    __ATOMIC_SEQ_CST))
@@ -105,13 +118,13 @@ static void enter(bool counted)
 	errno = error;
 }
 
-void gate_call(uint32_t id, const struct cupti_callback_data *data)
+bool gate_call(uint32_t id, const struct cupti_callback_data *data)
 {
 	uint32_t round = __atomic_load_n(&round_now, __ATOMIC_ACQUIRE);
 	enum kind kind = kind_of(id, data->function);
 
 	if (is_own || !round)
-		return;
+		return false;
 	if (here.round != round) {
 		here.round = round;
 		here.depth = 0;
@@ -119,12 +132,13 @@ void gate_call(uint32_t id, const struct cupti_callback_data *data)
 	if (data->site == CUPTI_ENTER) {
 		if (!here.depth++)
 			enter(kind != KIND_WAITS);
-		return;
+		return false;
 	}
 	if (kind >= KIND_CAPTURE_BEGINS)
 		note_capture(kind, data);
 	if (here.depth && !--here.depth)
 		count(here.counted, -1);
+	return kind == KIND_WORKS && data->result && !*(const int32_t *)data->result;
 }
 
 /* ---- the session's thread ------------------------------------------------------------------ */
@@ -162,6 +176,7 @@ bool gate_close(uint64_t most_ns)
 	uint64_t until = clock_now() + most_ns;
 
 	is_own = true;
+	closed_ns = clock_now();
 	__atomic_store_n(&closed, 1, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) ||
 	       __atomic_load_n(&captures, __ATOMIC_SEQ_CST)) {
@@ -172,6 +187,11 @@ bool gate_close(uint64_t most_ns)
 		nanosleep(&pause, NULL);
 	}
 	return true;
+}
+
+bool gate_lasts(void)
+{
+	return clock_now() - closed_ns < GATE_HELD_MOST_NS / 2;
 }
 
 void gate_open(void)

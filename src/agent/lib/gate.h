@@ -29,10 +29,15 @@ void gate_forked(void);
 
 /* Whether callbacks are to be told of; cheap. */
 bool gate_counts(void);
-void gate_call(uint32_t id, const struct cupti_callback_data *data);
+
+/* Whether a call that gives a context work is over, and was right: the context is one. */
+bool gate_call(uint32_t id, const struct cupti_callback_data *data);
 
 /* Waits for `most_ns`. Calls that wait for the GPU hold no locks meanwhile, and are let be. */
 bool gate_close(uint64_t most_ns);
+
+/* Whether there is time for one more call behind it, before those that are held go on. */
+bool gate_lasts(void);
 void gate_open(void);
 
 #endif

@@ -83,7 +83,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sampled sampled[CONTEXTS]; /* guarded */
 static void *in_use;                     /* guarded: of a call of CUPTI's that is under way */
 static uint32_t open;                    /* contexts are taken */
-static void *recent;                     /* one that is known */
+static bool busy;                        /* the session's thread, with them */
 
 /* The session's thread alone: */
 static struct output *output;
@@ -130,37 +130,56 @@ static void tell(uint32_t what, uint32_t code, uint64_t first, uint64_t second)
 
 /* ---- contexts ------------------------------------------------------------------------------ */
 
+/* Whether it is known, or there is no room for it: asked at each call that gives it work. */
+static bool is_known(const void *context)
+{
+	bool room = false;
+
+	for (int i = 0; i < CONTEXTS; i++) {
+		const void *one = __atomic_load_n(&sampled[i].context, __ATOMIC_RELAXED);
+
+		if (one == context)
+			return true;
+		room |= !one;
+	}
+	return !room;
+}
+
 void stalls_context(void *context)
 {
-	struct sampled *free_one = NULL;
+	int free_one = -1;
 
-	if (!context || context == __atomic_load_n(&recent, __ATOMIC_RELAXED) ||
-	    !__atomic_load_n(&open, __ATOMIC_ACQUIRE))
+	if (!context || !__atomic_load_n(&open, __ATOMIC_ACQUIRE) || is_known(context))
 		return;
 	pthread_mutex_lock(&lock);
 	for (int i = CONTEXTS; i-- > 0;) {
 		if (sampled[i].context == context)
 			goto out;
 		if (!sampled[i].context)
-			free_one = &sampled[i];
+			free_one = i;
 	}
-	if (free_one && open) {
-		free_one->context = context;
-		free_one->state = CONTEXT_NEW;
+	if (free_one >= 0 && open) {
+		sampled[free_one].state = CONTEXT_NEW;
+		__atomic_store_n(&sampled[free_one].context, context, __ATOMIC_RELAXED);
 	}
 out:
-	__atomic_store_n(&recent, context, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
+}
+
+/* The lock is held. */
+static void forget_context(struct sampled *which)
+{
+	which->state = CONTEXT_NONE;
+	__atomic_store_n(&which->context, NULL, __ATOMIC_RELAXED);
 }
 
 /* Its slot is free then: another context can come to lie at its address. */
 void stalls_ends(void *context)
 {
 	pthread_mutex_lock(&lock);
-	__atomic_store_n(&recent, NULL, __ATOMIC_RELAXED);
 	for (int i = 0; i < CONTEXTS; i++) {
 		if (sampled[i].context == context)
-			sampled[i] = (struct sampled){ 0 };
+			forget_context(&sampled[i]);
 	}
 	for (int i = 0; i < ENDS_MOST_MS && in_use && in_use == context; i++) {
 		pthread_mutex_unlock(&lock);
@@ -168,6 +187,17 @@ void stalls_ends(void *context)
 		pthread_mutex_lock(&lock);
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+static bool is_any(int state)
+{
+	bool any = false;
+
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < CONTEXTS; i++)
+		any |= (int)sampled[i].state == state;
+	pthread_mutex_unlock(&lock);
+	return any;
 }
 
 static void set_in_use(void *context)
@@ -274,7 +304,8 @@ static bool configure(void *context, const struct device *device, struct buffer 
 }
 
 /* The context is in use. */
-static bool enable(void *context, struct buffer *own)
+/* `fails`: it is, and of no use: it is to be switched off when the GPU is done. */
+static bool enable(void *context, struct buffer *own, bool *fails)
 {
 	struct pcs_context given = of(context);
 	struct device device;
@@ -294,25 +325,29 @@ static bool enable(void *context, struct buffer *own)
 		tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_ENABLING, 0);
 		return false;
 	}
-	if (!know_reasons(context) || !configure(context, &device, own)) {
-		f.cuptiPCSamplingDisable(&given);
-		return false;
-	}
+	*fails = !know_reasons(context) || !configure(context, &device, own);
+	if (*fails)
+		return true;
 	tell(AGENT_STALLS_BEGUN, 0, clock_now() - from_ns, device.buffer_bytes);
 	return true;
 }
 
+/* One at a time: it takes long, and threads are held. */
 static void enable_new(void)
 {
 	for (int i = 0; i < CONTEXTS; i++) {
+		bool fails = false, is;
 		void *context;
 
 		if (!use(&sampled[i], CONTEXT_NEW, &context))
 			continue;
-		slots[i].runs = slots[i].ran = slots[i].fails = false;
-		set_state(&sampled[i], context,
-		          enable(context, &output->own[i]) ? CONTEXT_ON : CONTEXT_OFF);
+		is = enable(context, &output->own[i], &fails);
+		slots[i].idle = NULL; /* an event of a context that was here before went with it */
+		slots[i].runs = slots[i].ran = false;
+		slots[i].fails = fails;
+		set_state(&sampled[i], context, is ? CONTEXT_ON : CONTEXT_OFF);
 		unuse();
+		return;
 	}
 }
 
@@ -384,7 +419,7 @@ static bool get(void *context)
 
 /* ---- windows ------------------------------------------------------------------------------- */
 
-/* Calls `function` for each context that is on; whether there is one. */
+/* Calls `function` for each context that is on, while the gate lasts; whether it did so. */
 static bool each(bool (*function)(struct sampled *which, void *context))
 {
 	bool any = false;
@@ -392,6 +427,8 @@ static bool each(bool (*function)(struct sampled *which, void *context))
 	for (int i = 0; i < CONTEXTS; i++) {
 		void *context;
 
+		if (!gate_lasts())
+			break;
 		if (!use(&sampled[i], CONTEXT_ON, &context))
 			continue;
 		any |= function(&sampled[i], context);
@@ -400,24 +437,21 @@ static bool each(bool (*function)(struct sampled *which, void *context))
 	return any;
 }
 
-static bool is_done(struct sampled *which, void *context)
-{
-	return device_is_idle(context, &slots[which - sampled].idle, clock_now() + idle_ns);
-}
-
 /*
  * Whether no GPU has work of the program's, which gives it none meanwhile: CUPTI would wait for a
  * kernel that may itself wait for a thread that is held.
  */
 static bool all_done(void)
 {
+	uint64_t until_ns = clock_now() + idle_ns;
+
 	for (int i = 0; i < CONTEXTS; i++) {
 		void *context;
 		bool done;
 
 		if (!use(&sampled[i], CONTEXT_ON, &context))
 			continue;
-		done = is_done(&sampled[i], context);
+		done = device_is_idle(context, &slots[i].idle, until_ns);
 		unuse();
 		if (!done)
 			return false;
@@ -432,7 +466,7 @@ static bool disable(struct sampled *which, void *context)
 	struct pcs_data *rest = &output->own[which - sampled].data;
 
 	rest->n = 0;
-	f.cuptiPCSamplingDisable(&given);
+	left |= f.cuptiPCSamplingDisable(&given) != 0;
 	if (rest->n)
 		take_data(rest);
 	rest->n = 0;
@@ -454,9 +488,12 @@ static bool was_fast(uint64_t from_ns, uint32_t in)
 static bool start(struct sampled *which, void *context)
 {
 	struct pcs_context given = of(context);
+	uint32_t result, i = (uint32_t)(which - sampled);
 	uint64_t from_ns = clock_now();
-	uint32_t result = f.cuptiPCSamplingStart(&given), i = (uint32_t)(which - sampled);
 
+	if (slots[i].fails)
+		return false;
+	result = f.cuptiPCSamplingStart(&given);
 	if (result)
 		tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_STARTING, 0);
 	slots[i].runs = !result;
@@ -534,29 +571,41 @@ static bool fails_one(void)
 	return any;
 }
 
+static bool runs_one(void)
+{
+	bool any = false;
+
+	for (int i = 0; i < CONTEXTS; i++)
+		any |= sampled[i].state == CONTEXT_ON && slots[i].runs;
+	return any;
+}
+
 static void begin_window(void)
 {
 	uint64_t from_ns;
-	bool any;
 
+	if (!is_any(CONTEXT_NEW) && !is_any(CONTEXT_ON)) {
+		episode_ns = 0;
+		next_ns = clock_now() + LOOK_NS;
+		return;
+	}
 	if (!gate_close(GATE_NS)) {
 		next_ns = try_again(AGENT_STALLS_CALLS);
 		return;
 	}
 	from_ns = clock_now();
 	begin_episode();
-	any = each(start);
+	each(start);
 	gate_open();
 	begin_ns = end_ns = clock_now();
 	cost_ns = begin_ns - from_ns;
-	if (any || fails_one()) {
-		since_ns = 0;
+	since_ns = 0;
+	if (is_any(CONTEXT_ON)) {
 		next_ns = 0;
 		close_ns = begin_ns + WINDOW_NS;
 		return;
 	}
 	write_sums(true);
-	episode_ns = 0;
 	next_ns = begin_ns + LOOK_NS;
 }
 
@@ -584,6 +633,10 @@ static void end_window(void)
 	gate_open();
 	cost_ns += clock_now() - from_ns;
 	write_sums(false);
+	if (runs_one() || (over && is_any(CONTEXT_ON))) { /* it took so long that others are left */
+		close_ns = clock_now() + LOOK_NS;
+		return;
+	}
 	since_ns = 0;
 	close_ns = 0;
 	idle_ns = IDLE_LEAST_NS;
@@ -674,10 +727,12 @@ uint64_t stalls_turn(uint64_t now_ns)
 {
 	if (!open)
 		return 0;
+	__atomic_store_n(&busy, true, __ATOMIC_RELAXED);
 	if (close_ns && now_ns >= close_ns)
 		end_window();
 	if (next_ns && now_ns >= next_ns)
 		begin_window();
+	__atomic_store_n(&busy, false, __ATOMIC_RELAXED);
 	return close_ns ? close_ns : next_ns;
 }
 
@@ -685,42 +740,38 @@ uint64_t stalls_turn(uint64_t now_ns)
 static void end_all(bool exits)
 {
 	idle_ns = exits ? EXIT_IDLE_NS : IDLE_MOST_NS;
-	left = true;
-	if (!gate_close(exits ? GATE_NS : GATE_END_NS))
-		return;
-	if (all_done()) {
+	for (int i = 0; i < CONTEXTS && is_any(CONTEXT_ON); i++) {
+		if (!gate_close(exits ? GATE_NS : GATE_END_NS))
+			break;
+		if (!all_done()) {
+			gate_open();
+			break;
+		}
 		if (close_ns && !exits)
 			each(stop);
 		if (close_ns)
 			end_ns = clock_now();
 		if (each(disable))
 			write_sums(!close_ns || exits);
-		left = false;
+		gate_open();
 	}
-	gate_open();
-}
-
-static bool is_any_on(void)
-{
-	bool any = false;
-
-	for (int i = 0; i < CONTEXTS; i++)
-		any |= sampled[i].state == CONTEXT_ON;
-	return any;
+	left |= is_any(CONTEXT_ON);
 }
 
 void stalls_close(bool exits)
 {
-	if (open && is_any_on())
+	__atomic_store_n(&busy, true, __ATOMIC_RELAXED);
+	if (open && is_any(CONTEXT_ON))
 		end_all(exits);
 	pthread_mutex_lock(&lock);
 	__atomic_store_n(&open, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&recent, NULL, __ATOMIC_RELAXED);
-	memset(sampled, 0, sizeof(sampled));
+	for (int i = 0; i < CONTEXTS; i++)
+		forget_context(&sampled[i]);
 	pthread_mutex_unlock(&lock);
 	memset(slots, 0, sizeof(slots));
 	free_all();
 	gate_end();
+	__atomic_store_n(&busy, false, __ATOMIC_RELAXED);
 }
 
 bool stalls_are_left(void)
@@ -730,7 +781,7 @@ bool stalls_are_left(void)
 
 bool stalls_are_busy(void)
 {
-	return __atomic_load_n(&in_use, __ATOMIC_RELAXED) != NULL;
+	return __atomic_load_n(&busy, __ATOMIC_RELAXED);
 }
 
 void stalls_forked(void)
@@ -738,7 +789,8 @@ void stalls_forked(void)
 	gate_forked();
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	open = 0;
-	in_use = recent = NULL;
+	busy = false;
+	in_use = NULL;
 	memset(sampled, 0, sizeof(sampled));
 	if (output)
 		munmap(output, sizeof(*output)); /* the child's copy */
