@@ -17,6 +17,7 @@
 #include "agent/lib/leave.h"
 #include "agent/lib/pcs_abi.h"
 #include "agent/lib/stalls.h"
+#include "agent/lib/stalls_contexts.h"
 #include "agent/lib/writer.h"
 #include "base/array.h"
 
@@ -83,7 +84,7 @@ static void on_resource(uint32_t id, const struct cupti_resource_data *data)
 {
 	switch (id) {
 	case CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING:
-		stalls_ends(data->context);
+		contexts_end(data->context);
 		break;
 	case CUPTI_RESOURCE_MODULE_LOADED:
 	case CUPTI_RESOURCE_MODULE_PROFILED:
@@ -103,7 +104,7 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 		return;
 	}
 	if (gate_counts() && domain == CUPTI_DOMAIN_DRIVER && gate_call(id, data))
-		stalls_context(((const struct cupti_callback_data *)data)->context);
+		contexts_note(((const struct cupti_callback_data *)data)->context);
 	if (__atomic_load_n(&graphs_matter, __ATOMIC_RELAXED))
 		calls_notice_graphs(domain, id);
 	if (writer_kinds(~WRITER_OPEN))

@@ -4,7 +4,6 @@
 #include "agent/lib/glibc.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,23 +13,22 @@
 #include "agent/lib/gate.h"
 #include "agent/lib/intern.h"
 #include "agent/lib/pcs_abi.h"
+#include "agent/lib/stalls_contexts.h"
 #include "agent/lib/stalls_device.h"
 #include "agent/lib/stalls_sums.h"
 #include "agent/lib/writer.h"
 
-#define MS       1000000ull
-#define CONTEXTS 8
+#define MS 1000000ull
 /*
  * Sampling is enabled for an episode of some windows: on an H200 launches take up to a fifth longer
  * while it is, those of several threads three times as long, and to enable it stops the program for
  * 0.15 to 0.5 s, to end a window for 3 to 5 ms.
  */
-#define EPISODE_NS   (2000 * MS)
-#define BETWEEN_NS   (60000 * MS) /* episodes, on average */
-#define WINDOW_NS    (20 * MS)
-#define PAUSE_NS     (150 * MS) /* between windows, on average */
-#define LOOK_NS      (50 * MS)  /* contexts may come, calls may end */
-#define ENDS_MOST_MS 100 /* a call of CUPTI's that does not return holds no context up longer */
+#define EPISODE_NS (2000 * MS)
+#define BETWEEN_NS (60000 * MS) /* episodes, on average */
+#define WINDOW_NS  (20 * MS)
+#define PAUSE_NS   (150 * MS) /* between windows, on average */
+#define LOOK_NS    (50 * MS)  /* contexts may come, calls may end */
 /* Calls of the driver that were under way, and captures, when callbacks came are over by then. */
 #define SETTLE_NS     (3000 * MS)
 #define GATE_END_NS   (500 * MS)
@@ -50,11 +48,6 @@
 /* What CUPTI allocates for names and never frees: the header leaves that to who asks, but says that
  * other records may share them. They are let be, as many as this. */
 #define NAMES_MOST 65536
-
-struct sampled {
-	void *context;
-	enum { CONTEXT_NONE, CONTEXT_NEW, CONTEXT_ON, CONTEXT_OFF } state; /* OFF: for good */
-};
 
 /* The memory that CUPTI writes to. Once it is there it stays: a context that is destroyed may write
  * to it for as long as that takes. */
@@ -79,11 +72,8 @@ static struct functions {
 #undef FUNCTION
 } f;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sampled sampled[CONTEXTS]; /* guarded */
-static void *in_use;                     /* guarded: of a call of CUPTI's that is under way */
-static uint32_t open;                    /* contexts are taken */
-static bool busy;                        /* the session's thread, with them */
+static uint32_t open; /* a session has them */
+static bool busy;     /* its thread, with them */
 
 /* The session's thread alone: */
 static struct output *output;
@@ -126,118 +116,6 @@ static void tell(uint32_t what, uint32_t code, uint64_t first, uint64_t second)
 		return;
 	ring_put(ring, &record.head);
 	writer_release();
-}
-
-/* ---- contexts ------------------------------------------------------------------------------ */
-
-/* Whether it is known, or there is no room for it: asked at each call that gives it work. */
-static bool is_known(const void *context)
-{
-	bool room = false;
-
-	for (int i = 0; i < CONTEXTS; i++) {
-		const void *one = __atomic_load_n(&sampled[i].context, __ATOMIC_RELAXED);
-
-		if (one == context)
-			return true;
-		room |= !one;
-	}
-	return !room;
-}
-
-void stalls_context(void *context)
-{
-	int free_one = -1;
-
-	if (!context || !__atomic_load_n(&open, __ATOMIC_ACQUIRE) || is_known(context))
-		return;
-	pthread_mutex_lock(&lock);
-	for (int i = CONTEXTS; i-- > 0;) {
-		if (sampled[i].context == context)
-			goto out;
-		if (!sampled[i].context)
-			free_one = i;
-	}
-	if (free_one >= 0 && open) {
-		sampled[free_one].state = CONTEXT_NEW;
-		__atomic_store_n(&sampled[free_one].context, context, __ATOMIC_RELAXED);
-	}
-out:
-	pthread_mutex_unlock(&lock);
-}
-
-/* The lock is held. */
-static void forget_context(struct sampled *which)
-{
-	which->state = CONTEXT_NONE;
-	__atomic_store_n(&which->context, NULL, __ATOMIC_RELAXED);
-}
-
-/* Its slot is free then: another context can come to lie at its address. */
-void stalls_ends(void *context)
-{
-	pthread_mutex_lock(&lock);
-	for (int i = 0; i < CONTEXTS; i++) {
-		if (sampled[i].context == context)
-			forget_context(&sampled[i]);
-	}
-	for (int i = 0; i < ENDS_MOST_MS && in_use && in_use == context; i++) {
-		pthread_mutex_unlock(&lock);
-		clock_pause_ms(1);
-		pthread_mutex_lock(&lock);
-	}
-	pthread_mutex_unlock(&lock);
-}
-
-static bool is_any(int state)
-{
-	bool any = false;
-
-	pthread_mutex_lock(&lock);
-	for (int i = 0; i < CONTEXTS; i++)
-		any |= (int)sampled[i].state == state;
-	pthread_mutex_unlock(&lock);
-	return any;
-}
-
-static void set_in_use(void *context)
-{
-	__atomic_store_n(&in_use, context, __ATOMIC_RELAXED);
-}
-
-/* Whether it is in that state, and may be touched now, until unuse(). */
-static bool use(const struct sampled *which, int state, void **context)
-{
-	bool is;
-
-	pthread_mutex_lock(&lock);
-	is = (int)which->state == state;
-	*context = which->context;
-	if (is)
-		set_in_use(*context);
-	pthread_mutex_unlock(&lock);
-	if (!is || device_enter(*context))
-		return is;
-	pthread_mutex_lock(&lock);
-	set_in_use(NULL);
-	pthread_mutex_unlock(&lock);
-	return false;
-}
-
-static void unuse(void)
-{
-	device_leave();
-	pthread_mutex_lock(&lock);
-	set_in_use(NULL);
-	pthread_mutex_unlock(&lock);
-}
-
-static void set_state(struct sampled *which, void *context, int state)
-{
-	pthread_mutex_lock(&lock);
-	if (which->context == context)
-		which->state = state;
-	pthread_mutex_unlock(&lock);
 }
 
 /* ---- a context is enabled ------------------------------------------------------------------ */
@@ -335,18 +213,18 @@ static bool enable(void *context, struct buffer *own, bool *fails)
 /* One at a time: it takes long, and threads are held. */
 static void enable_new(void)
 {
-	for (int i = 0; i < CONTEXTS; i++) {
+	for (size_t i = 0; i < CONTEXTS; i++) {
 		bool fails = false, is;
 		void *context;
 
-		if (!use(&sampled[i], CONTEXT_NEW, &context))
+		if (!contexts_use(i, CONTEXT_NEW, &context))
 			continue;
 		is = enable(context, &output->own[i], &fails);
 		slots[i].idle = NULL; /* an event of a context that was here before went with it */
 		slots[i].runs = slots[i].ran = false;
 		slots[i].fails = fails;
-		set_state(&sampled[i], context, is ? CONTEXT_ON : CONTEXT_OFF);
-		unuse();
+		contexts_set(i, context, is ? CONTEXT_ON : CONTEXT_OFF);
+		contexts_unuse();
 		return;
 	}
 }
@@ -420,7 +298,7 @@ static bool get(void *context)
 /* ---- windows ------------------------------------------------------------------------------- */
 
 /* Calls `function` for each context that is on, while the gate lasts; whether it did so. */
-static bool each(bool (*function)(struct sampled *which, void *context))
+static bool each(bool (*function)(size_t place, void *context))
 {
 	bool any = false;
 
@@ -429,10 +307,10 @@ static bool each(bool (*function)(struct sampled *which, void *context))
 
 		if (!gate_lasts())
 			break;
-		if (!use(&sampled[i], CONTEXT_ON, &context))
+		if (!contexts_use(i, CONTEXT_ON, &context))
 			continue;
-		any |= function(&sampled[i], context);
-		unuse();
+		any |= function(i, context);
+		contexts_unuse();
 	}
 	return any;
 }
@@ -449,10 +327,10 @@ static bool all_done(void)
 		void *context;
 		bool done;
 
-		if (!use(&sampled[i], CONTEXT_ON, &context))
+		if (!contexts_use(i, CONTEXT_ON, &context))
 			continue;
 		done = device_is_idle(context, &slots[i].idle, until_ns);
-		unuse();
+		contexts_unuse();
 		if (!done)
 			return false;
 	}
@@ -460,18 +338,18 @@ static bool all_done(void)
 }
 
 /* What was not given so far, CUPTI leaves in the memory that is its own until then. */
-static bool disable(struct sampled *which, void *context)
+static bool disable(size_t i, void *context)
 {
 	struct pcs_context given = of(context);
-	struct pcs_data *rest = &output->own[which - sampled].data;
+	struct pcs_data *rest = &output->own[i].data;
 
 	rest->n = 0;
 	left |= f.cuptiPCSamplingDisable(&given) != 0;
 	if (rest->n)
 		take_data(rest);
 	rest->n = 0;
-	device_forget(&slots[which - sampled].idle);
-	set_state(which, context, slots[which - sampled].fails ? CONTEXT_OFF : CONTEXT_NEW);
+	device_forget(&slots[i].idle);
+	contexts_set(i, context, slots[i].fails ? CONTEXT_OFF : CONTEXT_NEW);
 	return true;
 }
 
@@ -485,10 +363,10 @@ static bool was_fast(uint64_t from_ns, uint32_t in)
 	return took_ns <= SLOW_NS;
 }
 
-static bool start(struct sampled *which, void *context)
+static bool start(size_t i, void *context)
 {
 	struct pcs_context given = of(context);
-	uint32_t result, i = (uint32_t)(which - sampled);
+	uint32_t result;
 	uint64_t from_ns = clock_now();
 
 	if (slots[i].fails)
@@ -502,11 +380,11 @@ static bool start(struct sampled *which, void *context)
 	return slots[i].runs;
 }
 
-static bool stop(struct sampled *which, void *context)
+static bool stop(size_t i, void *context)
 {
 	struct pcs_context given = of(context);
 	uint64_t from_ns = clock_now();
-	uint32_t result, i = (uint32_t)(which - sampled);
+	uint32_t result;
 
 	if (!slots[i].runs)
 		return false;
@@ -566,8 +444,8 @@ static bool fails_one(void)
 {
 	bool any = false;
 
-	for (int i = 0; i < CONTEXTS; i++)
-		any |= sampled[i].state == CONTEXT_ON && slots[i].fails;
+	for (size_t i = 0; i < CONTEXTS; i++)
+		any |= slots[i].fails && contexts_is(i, CONTEXT_ON);
 	return any;
 }
 
@@ -575,8 +453,8 @@ static bool runs_one(void)
 {
 	bool any = false;
 
-	for (int i = 0; i < CONTEXTS; i++)
-		any |= sampled[i].state == CONTEXT_ON && slots[i].runs;
+	for (size_t i = 0; i < CONTEXTS; i++)
+		any |= slots[i].runs && contexts_is(i, CONTEXT_ON);
 	return any;
 }
 
@@ -584,7 +462,7 @@ static void begin_window(void)
 {
 	uint64_t from_ns;
 
-	if (!is_any(CONTEXT_NEW) && !is_any(CONTEXT_ON)) {
+	if (!contexts_any(CONTEXT_NEW) && !contexts_any(CONTEXT_ON)) {
 		episode_ns = 0;
 		next_ns = clock_now() + LOOK_NS;
 		return;
@@ -600,7 +478,7 @@ static void begin_window(void)
 	begin_ns = end_ns = clock_now();
 	cost_ns = begin_ns - from_ns;
 	since_ns = 0;
-	if (is_any(CONTEXT_ON)) {
+	if (contexts_any(CONTEXT_ON)) {
 		next_ns = 0;
 		close_ns = begin_ns + WINDOW_NS;
 		return;
@@ -633,7 +511,8 @@ static void end_window(void)
 	gate_open();
 	cost_ns += clock_now() - from_ns;
 	write_sums(false);
-	if (runs_one() || (over && is_any(CONTEXT_ON))) { /* it took so long that others are left */
+	if (runs_one() ||
+	    (over && contexts_any(CONTEXT_ON))) { /* it took so long that others are left */
 		close_ns = clock_now() + LOOK_NS;
 		return;
 	}
@@ -720,7 +599,8 @@ void stalls_open(void *library, uint32_t version, bool calls_are_open)
 		return;
 	}
 	next_ns = clock_now() + (calls_are_open ? SETTLE_NS : 0);
-	__atomic_store_n(&open, 1, __ATOMIC_RELEASE);
+	contexts_open();
+	open = 1;
 }
 
 uint64_t stalls_turn(uint64_t now_ns)
@@ -740,7 +620,7 @@ uint64_t stalls_turn(uint64_t now_ns)
 static void end_all(bool exits)
 {
 	idle_ns = exits ? EXIT_IDLE_NS : IDLE_MOST_NS;
-	for (int i = 0; i < CONTEXTS && is_any(CONTEXT_ON); i++) {
+	for (int i = 0; i < CONTEXTS && contexts_any(CONTEXT_ON); i++) {
 		if (!gate_close(exits ? GATE_NS : GATE_END_NS))
 			break;
 		if (!all_done()) {
@@ -755,19 +635,16 @@ static void end_all(bool exits)
 			write_sums(!close_ns || exits);
 		gate_open();
 	}
-	left |= is_any(CONTEXT_ON);
+	left |= contexts_any(CONTEXT_ON);
 }
 
 void stalls_close(bool exits)
 {
 	__atomic_store_n(&busy, true, __ATOMIC_RELAXED);
-	if (open && is_any(CONTEXT_ON))
+	if (open && contexts_any(CONTEXT_ON))
 		end_all(exits);
-	pthread_mutex_lock(&lock);
-	__atomic_store_n(&open, 0, __ATOMIC_RELEASE);
-	for (int i = 0; i < CONTEXTS; i++)
-		forget_context(&sampled[i]);
-	pthread_mutex_unlock(&lock);
+	open = 0;
+	contexts_close();
 	memset(slots, 0, sizeof(slots));
 	free_all();
 	gate_end();
@@ -787,11 +664,9 @@ bool stalls_are_busy(void)
 void stalls_forked(void)
 {
 	gate_forked();
-	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	open = 0;
 	busy = false;
-	in_use = NULL;
-	memset(sampled, 0, sizeof(sampled));
+	contexts_forked();
 	if (output)
 		munmap(output, sizeof(*output)); /* the child's copy */
 	output = NULL;

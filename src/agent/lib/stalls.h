@@ -5,8 +5,6 @@
  * in a call of the driver (gate.h).
  *
  *   stalls_open        a session begins that wants them
- *   stalls_context     a context that is in use
- *   stalls_ends        it is about to be destroyed: nothing touches it from when this returns on
  *   stalls_turn        begins and ends windows
  *   stalls_close       everything is off; before kinds are disabled
  *
@@ -22,10 +20,6 @@
 /* `library` is CUPTI, of which `version` is told by cuptiGetVersion. `calls_are_open`: calls of the
  * driver's may be under way that the gate does not know. */
 void stalls_open(void *library, uint32_t version, bool calls_are_open);
-
-/* On any thread, as often as one likes. */
-void stalls_context(void *context);
-void stalls_ends(void *context);
 
 /* When it is to be called again, at the latest; 0: never. */
 uint64_t stalls_turn(uint64_t now_ns);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Contexts of the program whose kernels are sampled: threads of the program tell of them and of
+ * their ends, the session's thread uses one after the other.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CONTEXTS 8
+
+enum context_state { CONTEXT_NONE, CONTEXT_NEW, CONTEXT_ON, CONTEXT_OFF }; /* OFF: for good */
+
+/* None is known; they are told of from the one to the other. */
+void contexts_open(void);
+void contexts_close(void);
+void contexts_forked(void);
+
+/* On any thread: one that is in use, and one that is about to be destroyed, which nothing touches
+ * from when this returns on. */
+void contexts_note(void *context);
+void contexts_end(void *context);
+
+/* The rest is the session's thread's. */
+bool contexts_is(size_t place, enum context_state state);
+bool contexts_any(enum context_state state);
+
+/* Whether the one in that place is in that state and may be touched, until contexts_unuse: it is
+ * the thread's own meanwhile. One that cannot be made so is gone. */
+bool contexts_use(size_t place, enum context_state state, void **context);
+void contexts_unuse(void);
+
+/* If that context is still there. */
+void contexts_set(size_t place, const void *context, enum context_state state);
