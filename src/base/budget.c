@@ -12,7 +12,7 @@
 
 struct budget_account {
 	uint32_t owner;
-	uint64_t person;
+	uint64_t person, began; /* 0: nobody said when */
 	bool told;
 	bool ended; /* what it still holds may be given back */
 	size_t used;
@@ -27,8 +27,8 @@ struct budget_news {
 
 struct budget {
 	size_t each, all, used;
-	uint64_t (*person_of)(uint32_t owner); /* NULL: all are root's */
-	struct quota of_persons, of_unknown, small_parts;
+	uint64_t (*person_of)(uint32_t owner);            /* NULL: all are root's */
+	struct quota of_persons, of_unknown, small_parts; /* of bytes */
 	uint64_t refused;
 	struct budget_account *accounts;
 	struct budget_news news[NEWS_MAX];
@@ -44,8 +44,8 @@ struct budget *budget_new(size_t each, size_t all)
 	budget->all = all;
 	budget->of_persons.user.most = all / 8 * 5;
 	budget->of_unknown.user.most = all / 8;
-	budget->small_parts.user.most = BUDGET_OWNERS / 4;
-	budget->small_parts.all.most = BUDGET_OWNERS;
+	budget->small_parts.user.most = (size_t)BUDGET_OWNERS / 4 * BUDGET_SMALL;
+	budget->small_parts.all.most = (size_t)BUDGET_OWNERS * BUDGET_SMALL;
 	return budget;
 }
 
@@ -76,15 +76,45 @@ static struct quota *quota_of(struct budget *budget, const struct budget_account
 	return account->person == BUDGET_UNKNOWN ? &budget->of_unknown : &budget->of_persons;
 }
 
+/* *limit: where it does not fit. */
+static bool fits(struct budget *budget, const struct budget_account *account, size_t bytes,
+                 enum budget_limit *limit)
+{
+	*limit = BUDGET_LIMIT_ALL;
+	if (bytes > budget->all || budget->used > budget->all - bytes)
+		return false;
+	*limit = BUDGET_LIMIT_PERSON;
+	return !quota_refuses(quota_of(budget, account), account->person, 0, bytes);
+}
+
+static void add(struct budget *budget, const struct budget_account *account, size_t bytes)
+{
+	budget->used += bytes;
+	quota_add(quota_of(budget, account), account->person, 0, bytes);
+}
+
+static void give_beyond(struct budget *budget, struct budget_account *account, size_t bytes)
+{
+	quota_give(&budget->small_parts, account->person, 0, bytes);
+	account->beyond -= bytes;
+}
+
+/* An ended owner's small part is others' again, if there is room by now for what it left there. */
+static void settle(struct budget *budget, struct budget_account *account)
+{
+	enum budget_limit limit;
+
+	if (!fits(budget, account, account->beyond, &limit))
+		return;
+	add(budget, account, account->beyond);
+	give_beyond(budget, account, account->beyond);
+}
+
 /* What it holds stays its person's for good. */
 static void close_account(struct budget *budget, struct budget_account *account)
 {
-	uint32_t owner = account->owner;
-
-	budget_end(budget, owner);
-	account = MAP_FIND(budget->accounts, &owner);
-	if (account)
-		account_drop(budget, account);
+	settle(budget, account);
+	account_drop(budget, account);
 }
 
 static struct budget_account *get(struct budget *budget, uint32_t owner)
@@ -97,7 +127,7 @@ static struct budget_account *get(struct budget *budget, uint32_t owner)
 		return account;
 	}
 	if (account)
-		account_drop(budget, account);
+		close_account(budget, account);
 	if (HASH_COUNT(budget->accounts) >= ACCOUNTS_MAX)
 		close_account(budget, budget->accounts);
 	account = MAP_ADD(budget->accounts, owner, &owner);
@@ -111,6 +141,17 @@ void budget_person(struct budget *budget, uint32_t owner, uint64_t person)
 
 	if (!account->used)
 		account->person = person;
+}
+
+void budget_began(struct budget *budget, uint32_t owner, uint64_t began)
+{
+	struct budget_account *account = MAP_FIND(budget->accounts, &owner);
+
+	if (!began || (account && account->began == began))
+		return;
+	if (account)
+		close_account(budget, account);
+	get(budget, owner)->began = began;
 }
 
 static void refuse(struct budget *budget, struct budget_account *account, enum budget_limit limit)
@@ -131,18 +172,11 @@ static bool take_small(struct budget *budget, struct budget_account *account, si
 {
 	if (account->used + bytes > BUDGET_SMALL)
 		return false;
-	if (!account->beyond && quota_take(&budget->small_parts, account->person, 0, 1))
+	if (quota_take(&budget->small_parts, account->person, 0, bytes))
 		return false;
 	account->used += bytes;
 	account->beyond += bytes;
 	return true;
-}
-
-static void give_beyond(struct budget *budget, struct budget_account *account, size_t bytes)
-{
-	if (bytes && bytes == account->beyond)
-		quota_give(&budget->small_parts, account->person, 0, 1);
-	account->beyond -= bytes;
 }
 
 bool budget_take(struct budget *budget, uint32_t owner, size_t bytes)
@@ -157,14 +191,9 @@ bool budget_take(struct budget *budget, uint32_t owner, size_t bytes)
 		refuse(budget, account, BUDGET_LIMIT_OWN);
 		return false;
 	}
-	if (bytes > budget->all || budget->used > budget->all - bytes)
-		limit = BUDGET_LIMIT_ALL;
-	else if (quota_refuses(quota_of(budget, account), account->person, 0, bytes))
-		limit = BUDGET_LIMIT_PERSON;
-	else {
+	if (fits(budget, account, bytes, &limit)) {
 		account->used += bytes;
-		budget->used += bytes;
-		quota_add(quota_of(budget, account), account->person, 0, bytes);
+		add(budget, account, bytes);
 		return true;
 	}
 	if (take_small(budget, account, bytes))
@@ -198,10 +227,7 @@ void budget_end(struct budget *budget, uint32_t owner)
 
 	if (!account)
 		return;
-	/* it is there as long as what it was taken for */
-	budget->used += account->beyond;
-	quota_add(quota_of(budget, account), account->person, 0, account->beyond);
-	give_beyond(budget, account, account->beyond);
+	settle(budget, account);
 	account->ended = true;
 	if (!account->used)
 		account_drop(budget, account);

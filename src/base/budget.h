@@ -5,12 +5,14 @@
  * there is no room it is left out and counted. Who it was is told once.
  *
  * A small part is each owner's even when all is taken, so that one who takes everything does not
- * leave the others without a name. Sums are of bytes asked for: what malloc adds is a tenth.
+ * leave the others without a name. What an ended owner has left of one stays a small part until it
+ * is given back or there is room for it: so what is never given back has a bound too. Sums are of
+ * bytes asked for: what malloc adds is a tenth.
  *
  * Where it is known whose owners are, one person but root has five eighths of all, and a quarter of
  * the small parts. An eighth is for owners of whom nobody knows it, as they had ended before they
- * were looked at: so who has processes of both kinds leaves room for others. What an ended owner
- * leaves behind stays its person's.
+ * were looked at, and a quarter of the small parts: so who has processes of both kinds leaves room
+ * for others. What an ended owner leaves behind stays its person's.
  *
  * Not for several threads at a time. NULL is a budget without limits.
  */
@@ -21,7 +23,7 @@
 #include <stdint.h>
 
 #define BUDGET_SMALL  (32u << 10) /* an owner's in any case */
-#define BUDGET_OWNERS 256u        /* for so many at a time: 8 MiB above the limit of all */
+#define BUDGET_OWNERS 256u        /* of so many in all: 8 MiB above the limit of all */
 
 struct budget;
 
@@ -34,6 +36,9 @@ void budget_of_persons(struct budget *budget, uint64_t (*person_of)(uint32_t own
 
 /* The same of one, said by who takes for it. It holds while the owner has something. */
 void budget_person(struct budget *budget, uint32_t owner, uint64_t person);
+
+/* When an owner began, not 0: where it is said, one that began at another time is another. */
+void budget_began(struct budget *budget, uint32_t owner, uint64_t began);
 
 void budget_free(struct budget *budget);
 

@@ -90,7 +90,7 @@ struct symbols {
 	struct program *current; /* those that are not over, by pid */
 	struct symbol_name *names;
 	struct demangled *demangled;
-	struct budget *of_names; /* by pid; nothing is given back */
+	struct budget *of_names; /* by pid and start; nothing is given back */
 	struct budget *budget;   /* of mappings and perf maps, by pid */
 };
 
@@ -271,13 +271,17 @@ static bool take_room(struct symbols *symbols, pid_t pid, size_t *taken, size_t 
 	return true;
 }
 
-/* `taken` is what the list that it takes the place of has taken, and what it takes then. */
-static int list_code(struct symbols *symbols, pid_t pid, struct symbols_listing *listing,
-                     size_t *taken, struct err *err)
+/*
+ * `taken` is what the list that it takes the place of has taken, and what it takes then. A process
+ * has one account of names as long as it lives, whatever is forgotten of it meanwhile.
+ */
+static int list_code(struct symbols *symbols, pid_t pid, uint64_t started,
+                     struct symbols_listing *listing, size_t *taken, struct err *err)
 {
 	const size_t before = *taken;
 	int rc;
 
+	budget_began(symbols->of_names, (uint32_t)pid, started);
 	*listing = (struct symbols_listing){ .symbols = symbols, .pid = pid };
 	rc = maps_each_code(pid, note_mapping, listing, err);
 	/* Of a process that has ended and was not waited for, the file is empty. */
@@ -297,7 +301,6 @@ static void free_look(struct symbols *symbols, struct symbols_look *look)
 	HASH_DEL(symbols->looks, look);
 	drop_listing(symbols, &look->listing);
 	take_room(symbols, look->pid, &look->taken, 0);
-	budget_end(symbols->of_names, (uint32_t)look->pid);
 	free(look);
 }
 
@@ -340,7 +343,7 @@ static int recall(struct symbols *symbols, struct program *program, struct err *
 }
 
 /* Stacks can be of any addresses, and each that leads nowhere asks for the list once more. */
-static int list_in_time(struct symbols *symbols, struct program *program,
+static int list_in_time(struct symbols *symbols, struct program *program, uint64_t started,
                         struct symbols_listing *listing, struct err *err)
 {
 	uint64_t person = helper_person_of(program->pid), busy_ns = helper_busy_ns();
@@ -349,7 +352,7 @@ static int list_in_time(struct symbols *symbols, struct program *program,
 	if (look_time_is_over(LOOK_FOR_NAMES, person))
 		return err_set(err, ETIMEDOUT, "to list what process %d has mapped takes too long",
 		               program->pid);
-	rc = list_code(symbols, program->pid, listing, &program->taken, err);
+	rc = list_code(symbols, program->pid, started, listing, &program->taken, err);
 	look_time_charge(LOOK_FOR_NAMES, person, helper_busy_ns() - busy_ns);
 	return rc;
 }
@@ -363,7 +366,7 @@ static int see(struct symbols *symbols, struct program *program, struct err *err
 		return err_set(err, ESRCH, "process %d has ended", program->pid);
 	if (program->started && program->started != started)
 		return recall(symbols, program, err);
-	if (list_in_time(symbols, program, &listing, err))
+	if (list_in_time(symbols, program, started, &listing, err))
 		return recall(symbols, program, err);
 	program->started = started;
 	merge(symbols, program, &listing);
@@ -374,19 +377,20 @@ static int see(struct symbols *symbols, struct program *program, struct err *err
 
 void symbols_look(struct symbols *symbols, pid_t pid)
 {
+	uint64_t started = process_start_time(pid);
 	struct symbols_listing listing;
 	struct symbols_look *look;
 	size_t taken = 0;
 
 	LOCKED(&symbols->lock);
-	if (list_code(symbols, pid, &listing, &taken, NULL) == 0) {
+	if (list_code(symbols, pid, started, &listing, &taken, NULL) == 0) {
 		look = find_look(symbols, pid);
 		if (look)
 			free_look(symbols, look);
 		else if (HASH_COUNT(symbols->looks) >= LOOKS_MAX)
 			free_look(symbols, symbols->looks);
 		look = MAP_ADD(symbols->looks, pid, &pid);
-		look->started = process_start_time(pid);
+		look->started = started;
 		look->listing = listing;
 		look->taken = taken;
 		look->number = ++symbols->n_looks;
@@ -412,7 +416,6 @@ static void free_program(struct symbols *symbols, struct program *program)
 	free(program->code);
 	take_room(symbols, program->pid, &program->taken, 0);
 	perf_map_free(program->perf_map);
-	budget_end(symbols->of_names, (uint32_t)program->pid);
 	free(program);
 }
 

@@ -16,7 +16,8 @@
  * Memory:
  * - tables of the files that were asked about: 64 MiB. Then those that were not used for longest
  *   go, and are read again if need be.
- * - names that were found: 16 MiB, 8 of one process. Then frames have no names.
+ * - names that were found: 16 MiB, 8 of one process, and small parts, of 8 MiB (budget.h). Then
+ *   frames have no names.
  * - what processes have mapped, and their perf maps: 16 MiB of one, 32 MiB of all. Then they are
  *   not seen anew. Of both a user has the share that budget.h tells.
  * - open descriptors: one for each file, 4096 at most; of one user's files but root's 1024, and of

@@ -192,6 +192,89 @@ static void test_one_person_has_a_part_of_the_small_parts(void **state)
 	budget_free(budget);
 }
 
+/* As pids are given anew: of ten thousand owners and more, one person's or of everybody. */
+static uint64_t one_person_of(uint32_t owner)
+{
+	return owner < 100000 ? 1 : 2;
+}
+
+static uint64_t any_person_of(uint32_t owner)
+{
+	return owner % 20 ? owner % 20 : BUDGET_UNKNOWN;
+}
+
+/* What so many owners keep that leave something behind, which is never given back. */
+static size_t left_behind(struct budget *budget, uint32_t owners, bool ended, size_t bytes)
+{
+	size_t kept = 0;
+
+	for (uint32_t owner = 1; owner <= owners; owner++) {
+		for (size_t n = 0; n < BUDGET_SMALL / bytes; n++)
+			kept += budget_take(budget, owner, bytes) ? bytes : 0;
+		if (ended)
+			budget_end(budget, owner);
+	}
+	return kept;
+}
+
+static void test_what_is_never_given_back_has_a_bound(void **state)
+{
+	const size_t all = 16 << 20, small = (size_t)BUDGET_OWNERS * BUDGET_SMALL;
+
+	for (int ended = 0; ended < 2; ended++) {
+		struct budget *budget = budget_new(all / 2, all);
+		size_t kept;
+
+		budget_of_persons(budget, one_person_of);
+		kept = left_behind(budget, ended ? 10000 : 50000, ended, BUDGET_SMALL);
+		assert_in_range(kept, all / 8 * 5, all / 8 * 5 + small / 4);
+		/* the same pids once more */
+		assert_int_equal(left_behind(budget, ended ? 10000 : 0, ended, 1024), 0);
+		for (size_t n = 0; n < all / 4; n += 4096)
+			assert_true(budget_take(budget, 100000, 4096));
+		budget_free(budget);
+
+		budget = budget_new(all / 2, all);
+		budget_of_persons(budget, any_person_of);
+		kept = left_behind(budget, ended ? 10000 : 50000, ended, BUDGET_SMALL / 8);
+		assert_in_range(kept, all, all + small);
+		budget_free(budget);
+	}
+}
+
+static void test_what_ended_owners_left_of_small_parts_can_be_given_back(void **state)
+{
+	struct budget *budget = *state;
+
+	budget_take(budget, 1, EACH);
+	budget_take(budget, 2, EACH);
+	budget_take(budget, 3, ALL - 2 * EACH);
+	for (int i = 0; i < 3; i++) {
+		for (uint32_t owner = 10; owner < 10 + BUDGET_OWNERS; owner++) {
+			assert_true(budget_take(budget, owner, BUDGET_SMALL));
+			budget_end(budget, owner);
+		}
+		assert_false(budget_take(budget, 5, 1));
+		for (uint32_t owner = 10; owner < 10 + BUDGET_OWNERS; owner++)
+			budget_give(budget, owner, BUDGET_SMALL);
+	}
+	assert_int_equal(budget_used(budget), ALL);
+}
+
+static void test_an_owner_that_began_at_another_time_is_another(void **state)
+{
+	struct budget *budget = *state;
+
+	budget_began(budget, 1, 77);
+	assert_true(budget_take(budget, 1, EACH));
+	budget_began(budget, 1, 77);
+	budget_began(budget, 1, 0); /* not known */
+	assert_false(budget_take(budget, 1, 1));
+	budget_began(budget, 1, 78);
+	assert_true(budget_take(budget, 1, EACH));
+	assert_int_equal(budget_used(budget), 2 * EACH);
+}
+
 static void test_none_is_without_limits(void **state)
 {
 	assert_true(budget_take(NULL, 1, SIZE_MAX));
@@ -215,6 +298,9 @@ int main(void)
 		TEST(test_those_who_are_not_named_are_counted),
 		cmocka_unit_test(test_one_person_leaves_room_for_another),
 		cmocka_unit_test(test_one_person_has_a_part_of_the_small_parts),
+		cmocka_unit_test(test_what_is_never_given_back_has_a_bound),
+		TEST(test_what_ended_owners_left_of_small_parts_can_be_given_back),
+		TEST(test_an_owner_that_began_at_another_time_is_another),
 		TEST(test_none_is_without_limits),
 	};
 

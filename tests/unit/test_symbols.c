@@ -2,6 +2,7 @@
 /* Addresses of processes that run, and of some that have ended. */
 #include "elf_build.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -459,7 +460,7 @@ struct mapper {
 static void make_deep(char path[4096])
 {
 	snprintf(path, 4096, "%s", in_dir("deep"));
-	while (mkdir(path, 0755) == 0 && strlen(path) < 3700)
+	while ((mkdir(path, 0755) == 0 || errno == EEXIST) && strlen(path) < 3700)
 		snprintf(path + strlen(path), 4096 - strlen(path), "/%0200d", 0);
 	run("cp /bin/true file");
 }
@@ -529,6 +530,34 @@ static void test_names_of_one_user_leave_others_room(void **state)
 	symbols_free(symbols);
 }
 
+/* Neither what is noted anew of a process nor an exec gives it room for further names. */
+static void test_a_process_has_the_names_of_one_as_long_as_it_lives(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct process process = { 0 };
+	struct mapper mapper;
+	struct frame frame;
+	uint64_t refused;
+	char deep[4096];
+
+	make_deep(deep);
+	mapper = map_many(deep, 1000, 2300);
+	process.pid = (uint32_t)mapper.pid;
+	for (int i = 0; i < 6; i++) {
+		refused = symbols_refused(symbols);
+		if (i < 3) {
+			symbols_look(symbols, mapper.pid);
+		} else {
+			symbols_find(symbols, &process, mapper.address, &frame);
+			symbols_execed(symbols, &process);
+		}
+		assert_true(symbols_refused(symbols) > refused + 100);
+	}
+	kill(mapper.pid, SIGKILL);
+	waitpid(mapper.pid, NULL, 0);
+	symbols_free(symbols);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -542,6 +571,7 @@ int main(void)
 		cmocka_unit_test(test_file_that_took_its_place_is_not),
 		cmocka_unit_test(test_exec_makes_another_process),
 		cmocka_unit_test(test_names_of_one_user_leave_others_room),
+		cmocka_unit_test(test_a_process_has_the_names_of_one_as_long_as_it_lives),
 		cmocka_unit_test(test_a_process_takes_no_longer_where_there_were_many),
 		cmocka_unit_test(test_code_made_at_run_time_has_no_name),
 		cmocka_unit_test(test_code_made_at_run_time_is_named_by_its_perf_map),
