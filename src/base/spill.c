@@ -172,30 +172,46 @@ static bool hold(struct spill *spill, struct spilled *array, size_t bytes)
 	return true;
 }
 
-static bool move_piece(char *from, char *to)
+/* Its addresses end here, as the next of them may be of another thread by now. */
+static void end_place(struct spilled *array)
 {
-	return mremap(from, SPILL_PIECE, SPILL_PIECE, MREMAP_MAYMOVE | MREMAP_FIXED, to) !=
-	       MAP_FAILED;
+	char *next = array->at + array->held + SPILL_PIECE, *end = array->at + array->place;
+
+	if (next < end)
+		munmap(next, (size_t)(end - next));
+	array->place = array->held;
 }
 
-/* The last piece that went to the file is memory of the next one: else the kernel had to find and
- * clear as much again. */
+/*
+ * The last piece that went to the file is memory of the next one: else the kernel had to find and
+ * clear as much again, as it does before Linux 5.7. Where it was something stays mapped, so that no
+ * other thread can get these addresses.
+ */
 static bool hold_again(struct spill *spill, struct spilled *array)
 {
-	if (!move_piece(array->at + array->held - SPILL_PIECE, array->at + array->held))
+	char *to = array->at + array->held;
+
+	if (mremap(to - SPILL_PIECE, SPILL_PIECE, SPILL_PIECE,
+	           MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) == MAP_FAILED) {
+		if (errno != EINVAL) /* there is no memory, which is seen after `to` is free */
+			end_place(array);
 		return false;
+	}
 	array->held += SPILL_PIECE;
 	spill->kept += SPILL_PIECE;
 	return true;
 }
 
-/* There is no mapping to be had: it is memory where it was, as before. */
+/* There is no mapping to be had, so it is copied: it is memory where it was, as before. */
 static void hold_no_more(struct spill *spill, struct spilled *array)
 {
+	char *from;
+
 	array->held -= SPILL_PIECE;
 	spill->kept -= SPILL_PIECE;
-	if (!move_piece(array->at + array->held, array->at + array->held - SPILL_PIECE))
-		abort();
+	from = array->at + array->held;
+	memcpy(from - SPILL_PIECE, from, SPILL_PIECE);
+	madvise(from, SPILL_PIECE, MADV_DONTNEED);
 }
 
 /* What is in memory goes to the file, if there is room in it; *held: a further piece is there. */
@@ -228,7 +244,7 @@ static bool grow(struct spill *spill, struct spilled *array)
 		return false;
 	if (spill->kept + SPILL_PIECE > kept_most)
 		write_out(spill, array, &held);
-	return held || hold(spill, array, SPILL_PIECE);
+	return held || (array->held < array->place && hold(spill, array, SPILL_PIECE));
 }
 
 /* The array goes on as one of the spill, if it can. */

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 /* Arrays that lie in files: base/spill.h. */
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -26,6 +30,58 @@
 #ifndef SANITIZED
 #define SANITIZED 0
 #endif
+
+/*
+ * The array's mappings come by these. Another thread could have mapped something by then where
+ * nothing is mapped, and MAP_FIXED would take it away.
+ */
+static size_t n_files, n_moves, n_holes, files_most, moves_most;
+static bool one_lacks_memory; /* the move after so many, alone */
+
+static bool is_mapped(void *at, size_t bytes)
+{
+	static unsigned char pages[(64 << 20) / 4096];
+
+	assert_true(bytes / 4096 <= sizeof(pages));
+	return mincore(at, bytes, pages) == 0;
+}
+
+void *mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
+{
+	if (flags & MAP_FIXED && flags & MAP_SHARED && n_files++ >= files_most) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	if (flags & MAP_FIXED)
+		n_holes += !is_mapped(at, bytes);
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+	return (void *)syscall(SYS_mmap, at, bytes, prot, flags, fd, offset);
+}
+
+void *mremap(void *from, size_t before, size_t bytes, int flags, ...)
+{
+	void *to = NULL;
+	va_list ap;
+
+	if (flags & MREMAP_FIXED) {
+		va_start(ap, flags);
+		to = va_arg(ap, void *);
+		va_end(ap);
+		n_moves++;
+		if (!one_lacks_memory && n_moves > moves_most) {
+			errno = EINVAL; /* as Linux before 5.7 */
+			return MAP_FAILED;
+		}
+		if (one_lacks_memory && n_moves == moves_most + 1) {
+			munmap(to, bytes); /* it is found out after that */
+			errno = ENOMEM;
+			return MAP_FAILED;
+		}
+		n_holes += !is_mapped(to, bytes);
+	}
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+	return (void *)syscall(SYS_mremap, from, before, bytes, flags, to);
+}
 
 struct resident {
 	size_t memory, files; /* bytes */
@@ -157,15 +213,51 @@ static void test_without_room_in_a_file_it_is_memory(void **state)
 	spill_free(spill);
 }
 
+/* Where pieces move, where they cannot, and where that or the mapping of a file fails after a
+ * while.
+ */
+static void test_nothing_is_mapped_where_another_thread_could_have_mapped(void **state)
+{
+	static const struct {
+		size_t files, moves;
+		bool one_lacks_memory;
+	} most[] = { { SIZE_MAX, SIZE_MAX, false },
+		     { SIZE_MAX, 0, false },
+		     { 20, SIZE_MAX, false },
+		     { 20, 10, false },
+		     { SIZE_MAX, 30, true } };
+
+	for (size_t k = 0; k < sizeof(most) / sizeof(*most); k++) {
+		struct spill *spill = spill_new();
+		uint64_t *array;
+
+		n_files = n_moves = n_holes = 0;
+		files_most = most[k].files;
+		moves_most = most[k].moves;
+		one_lacks_memory = most[k].one_lacks_memory;
+		array = fill(spill, MANY);
+		files_most = moves_most = SIZE_MAX;
+		one_lacks_memory = false;
+		assert_true(n_files > 20 && n_moves > 20);
+		assert_int_equal(0, n_holes);
+		for (size_t i = 0; i < MANY; i++)
+			assert_int_equal(3 * i, array[i]);
+		spill_drop(spill, array);
+		spill_free(spill);
+	}
+}
+
 int main(void)
 {
 	spill_keep(0);
+	files_most = moves_most = SIZE_MAX;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_array_of_any_size_has_what_was_put_in),
 		cmocka_unit_test(test_a_large_array_takes_little_memory),
 		cmocka_unit_test(test_what_is_kept_is_in_memory),
 		cmocka_unit_test(test_what_is_changed_stays_so),
 		cmocka_unit_test(test_without_room_in_a_file_it_is_memory),
+		cmocka_unit_test(test_nothing_is_mapped_where_another_thread_could_have_mapped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
