@@ -213,34 +213,50 @@ bool target_is_valgrind(pid_t pid)
 
 /* ---- enumerating --------------------------------------------------------------------------- */
 
+static int check_pid(pid_t pid, struct err *err)
+{
+	pid_t process = pid;
+
+	if (kill(pid, 0) && errno == ESRCH)
+		return err_set(err, ESRCH, "there is no process %d", pid);
+	/* what kill and /proc/PID take for a process may be one of its threads */
+	process_status(pid, 0, "Tgid: %d", &process);
+	if (process != pid)
+		return err_set(err, EINVAL,
+		               "%d is a thread of process %d, and whole processes are "
+		               "traced: -p %d",
+		               pid, process, process);
+	if (is_of_kernel(pid))
+		return err_set(err, EINVAL, "%d is a thread of the kernel, and those use no CUDA",
+		               pid);
+	if (process_is_over(pid))
+		return err_set(err, ESRCH, "process %d has ended (a zombie)", pid);
+	return target_is_valgrind(pid) ? err_set(err, EINVAL, TARGET_VALGRIND, pid) : 0;
+}
+
 static int each_pid(const struct target *target, int (*each)(void *data, pid_t pid), void *data,
                     struct err *err)
 {
-	for (size_t i = 0; i < target->n_pids; i++) {
-		pid_t pid = target->pids[i], process = pid;
-		int r;
+	struct err why = { 0 };
+	bool any = false;
+	int passed = 0;
 
-		if (kill(pid, 0) && errno == ESRCH)
-			return err_set(err, ESRCH, "there is no process %d", pid);
-		/* what kill and /proc/PID take for a process may be one of its threads */
-		process_status(pid, 0, "Tgid: %d", &process);
-		if (process != pid)
-			return err_set(err, EINVAL,
-			               "%d is a thread of process %d, and whole processes are "
-			               "traced: -p %d",
-			               pid, process, process);
-		if (is_of_kernel(pid))
-			return err_set(err, EINVAL,
-			               "%d is a thread of the kernel, and those use no CUDA", pid);
-		if (process_is_over(pid))
-			return err_set(err, ESRCH, "process %d has ended (a zombie)", pid);
-		if (target_is_valgrind(pid))
-			return err_set(err, EINVAL, TARGET_VALGRIND, pid);
-		r = each(data, pid);
-		if (r)
-			return r;
+	for (size_t i = 0; i < target->n_pids; i++) {
+		int rc = check_pid(target->pids[i], &why);
+
+		if (rc && !target->pass)
+			return err_set(err, rc, "%s", why.text);
+		if (rc) {
+			target->pass(why.text);
+			passed = rc;
+			continue;
+		}
+		any = true;
+		rc = each(data, target->pids[i]);
+		if (rc)
+			return rc;
 	}
-	return 0;
+	return any || !passed ? 0 : err_set(err, passed, "%s", why.text);
 }
 
 static int each_process(const struct target *target, int (*each)(void *data, pid_t pid), void *data,

@@ -21,6 +21,9 @@ struct target {
 	struct command command; /* TARGET_COMMAND */
 	bool follow;            /* children too */
 	bool family;            /* TARGET_PIDS: also what is below them already */
+	/* TARGET_PIDS: those that cannot be traced are told of and passed over, while one is left;
+	 * NULL: that is a failure. */
+	void (*pass)(const char *why);
 	const char **libraries; /* to be hooked before a process maps them */
 	size_t n_libraries;
 };

@@ -354,6 +354,12 @@ struct told {
 	char *account; /* NULL: nothing that it does not know */
 };
 
+/* One process must not deny the account of the others. */
+static void account_pass(const char *why)
+{
+	account_send_failure(WORKER_SOCKET, why);
+}
+
 static void account_ignore(void *data, const char *json)
 {
 }
@@ -397,6 +403,7 @@ int cli_account(int argc, char **argv)
 	fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
 	cli_stacks_init(&o.stacks);
 	option_parse(&options, argc, argv, true, &o);
+	o.attach.choice.target.pass = account_pass;
 	cli_ignore_signals();
 	if (!check_options(&o, &err))
 		top(&o, &err);

@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/xalloc.h"
+#include "capture/target.h"
 #include "node/http.h"
 #include "node/recorder.h"
 
@@ -162,7 +163,7 @@ static const struct account_busy *find_busy(const struct account_busy *busy, siz
 }
 
 /* All of one that was not there is more. Of processes with series; those are few (`top`), and of no
- * user more than a share. */
+ * user more than a share. One that is not traced takes nobody's place. */
 static void look_at_busy(struct account *account, const struct counts *counts)
 {
 	const struct counted_process *const *shown;
@@ -181,6 +182,8 @@ static void look_at_busy(struct account *account, const struct counts *counts)
 		one->person = counts_person(counts, process);
 		one->work = work_of(shown[i]);
 		one->more = one->work - (before && before->work <= one->work ? before->work : 0);
+		if (one->more && target_is_valgrind((pid_t)one->pid))
+			one->more = 0;
 		snprintf(one->name, sizeof(one->name), "%s", process->comm);
 		kept++;
 	}
@@ -276,20 +279,33 @@ static void start(struct account *account, uint64_t now)
 	}
 }
 
-static void take_message(struct account *account, const struct recorder_message *message, int fd)
+/* What it says first is told: the rest is of others of them, or the same once more. */
+static void take_notice(struct account *account, const struct account_view *view,
+                        const struct recorder_message *message)
+{
+	AT_END(buf_free) struct buf text = { 0 };
+
+	if (!account->failed[0] && view->say) {
+		buf_printf(&text, "account: %.*s", SENTENCE - 1, message->text);
+		view->say(view->data, text.data);
+	}
+	snprintf(account->failed, sizeof(account->failed), "%.*s", SENTENCE - 1, message->text);
+}
+
+static void take_message(struct account *account, const struct account_view *view,
+                         const struct recorder_message *message, int fd)
 {
 	AT_END(buf_free) struct buf json = { 0 };
 
 	if (message->kind == RECORDER_NOTICE)
-		snprintf(account->failed, sizeof(account->failed), "%.*s", SENTENCE - 1,
-		         message->text);
-	if (fd < 0)
+		take_notice(account, view, message);
+	if (fd < 0 || !account_read(fd, &json))
 		return;
-	if (account_read(fd, &json))
-		set_text(account, &json);
+	set_text(account, &json);
+	account->failed[0] = '\0'; /* it was of some that were passed over */
 }
 
-static void hear(struct account *account)
+static void hear(struct account *account, const struct account_view *view)
 {
 	struct recorder_message message;
 
@@ -300,7 +316,7 @@ static void hear(struct account *account)
 		if (poll(&ready, 1, 0) <= 0 ||
 		    recorder_receive_with(account->child.worker.socket, &message, &fd))
 			return;
-		take_message(account, &message, fd);
+		take_message(account, view, &message, fd);
 	}
 }
 
@@ -320,13 +336,13 @@ static bool is_there(const struct account *account)
 	return account->child.worker.pid;
 }
 
-static void look_at_child(struct account *account, uint64_t now)
+static void look_at_child(struct account *account, const struct account_view *view, uint64_t now)
 {
 	bool asked = account->child.end_by_ns;
 
 	if (!is_there(account))
 		return;
-	hear(account);
+	hear(account, view);
 	if (recorder_child_ended(&account->child, now))
 		on_end(account, asked, now);
 }
@@ -337,7 +353,7 @@ static void turn_whole(struct account *account, const struct account_view *view,
 	size_t most = view->settings->account_processes;
 	bool first;
 
-	look_at_child(account, now);
+	look_at_child(account, view, now);
 	if (!looked) {
 		recorder_child_stop(&account->child, now);
 		account->n_busy = account->n_of = 0;

@@ -25,15 +25,16 @@
 struct http;
 struct recorder;
 
-#define ACCOUNT_NAME "cuscope-account" /* argv[0] of who makes the whole one; then top's options   \
-	                                */
+#define ACCOUNT_NAME                                                                               \
+	"cuscope-account" /* argv[0] of who makes the whole one; then top's options                \
+	                   */
 
 /* ---- who makes it -------------------------------------------------------------------------- */
 
 /* 0 or a negative errno; -EAGAIN: there is no room for it now. */
 int account_send(int socket, const char *json);
 
-/* Instead of an account: why there will be none. */
+/* Why there will be none, where it ends then; else of whom there will be none. */
 void account_send_failure(int socket, const char *sentence);
 
 /* ---- who has it ---------------------------------------------------------------------------- */
@@ -63,6 +64,8 @@ struct account_view {
 	const struct counts *counts;
 	struct recorder *recorder; /* NULL: there is none */
 	struct http *http;         /* who looks is known there, and what there is goes there */
+	void (*say)(void *data, const char *text);
+	void *data;
 };
 
 /* Whether there could be the whole one. */

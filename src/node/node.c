@@ -212,7 +212,9 @@ static void on_turn(void *data, const struct capture_state *state)
 	const struct account_view view = { .settings = &node->settings,
 		                           .counts = node->counts,
 		                           .recorder = node->view.recorder,
-		                           .http = node->http };
+		                           .http = node->http,
+		                           .say = on_notice,
+		                           .data = node };
 
 	snapshots_turned(node->snapshots, now);
 	account_turn(node->account, &view, now);

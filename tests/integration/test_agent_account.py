@@ -4,6 +4,7 @@
 import base64
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -188,3 +189,17 @@ def test_agent_without_a_recorder_has_no_account(case):
     time.sleep(2)
     checks.equal("none", ({"account": "none", "processes": []}, None), agent.look())
     checks.equal("another name", 421, agent.node.get("/live", headers={**LOOK, "Host": "evil.example"})[0])
+
+
+@alone
+def test_agent_account_is_denied_by_no_process(case):
+    """One that a user gives the path of valgrind's is passed over, and so is what has ended: the others have theirs."""
+    planted = start_planted(case, "sleep", 150)
+    os.mkdir(case.path("valgrind"))
+    liar = case.start(shutil.copy(Places.program("loop"), case.path("liar")), "90", "5000", stdin=subprocess.PIPE)
+    agent = whole(case)
+    wait_until(lambda: f'pid="{liar.pid}"' in agent.node.get("/metrics", headers=agent.headers)[2], "its figures", 20)
+    os.rename(case.path("liar"), case.path("valgrind/memcheck-amd64-linux"))
+    names_the_sleep(agent.account())
+    of = {its["pid"] for its in agent.of["processes"]}  # others may run on this machine
+    checks.equal("made of", (True, False), (planted.pid in of, liar.pid in of))

@@ -129,6 +129,45 @@ static void test_a_pid_that_does_not_exist_is_an_error(void **state)
 	assert_int_equal(found.count, 0);
 }
 
+static struct {
+	unsigned times;
+	char text[128];
+} passed;
+
+static void pass(const char *why)
+{
+	passed.times++;
+	snprintf(passed.text, sizeof(passed.text), "%s", why);
+}
+
+static void test_pids_that_cannot_be_traced_may_be_passed_over(void **state)
+{
+	pid_t one = start("cuscope-one", NULL), two = start("cuscope-two", NULL), gone = fork();
+	const pid_t pids[] = { NO_PROCESS, one, gone, two };
+	struct target target = { .kind = TARGET_PIDS, .pids = pids, .n_pids = 4, .pass = pass };
+	siginfo_t info;
+	struct err err;
+
+	if (!gone)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)gone, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(find_all(&target, &err), 0);
+	assert_string_equal(err.text, "");
+	assert_int_equal(found.count, 2);
+	assert_true(was_found(one) && was_found(two));
+	assert_int_equal(passed.times, 2);
+	assert_non_null(strstr(passed.text, "has ended (a zombie)"));
+	target.n_pids = 1; /* where none is left it is a failure */
+	assert_int_equal(find_all(&target, &err), -ESRCH);
+	assert_string_equal(err.text, "there is no process 5000001");
+	target.n_pids = 4;
+	target.pass = NULL;
+	assert_int_equal(find_all(&target, &err), -ESRCH);
+	end(gone);
+	end(one);
+	end(two);
+}
+
 /* Has a child, whose pid it tells. */
 static pid_t started[2];
 static int tell[2];
@@ -459,6 +498,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_given_pids_are_the_targets),
 		TEST(test_a_pid_that_does_not_exist_is_an_error),
+		TEST(test_pids_that_cannot_be_traced_may_be_passed_over),
 		TEST(test_what_is_below_given_pids_is_found_where_it_is_asked_for),
 		TEST(test_all_levels_below_a_process_are_targets),
 		TEST(test_this_program_and_what_it_has_started_are_no_family),
