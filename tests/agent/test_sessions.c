@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "agent/lib/probe_threads.h"
@@ -52,6 +53,69 @@ static void test_who_brings_the_socket_makes_no_room_for_high_numbers(void **sta
 		_exit(room_after_entering());
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
+}
+
+static bool is_ours(int fd)
+{
+	char byte = 0;
+
+	return recv(fd, &byte, 1, MSG_DONTWAIT) == 1 && byte == 'x';
+}
+
+/* A descriptor of that file. */
+static int find_same(const struct stat *file)
+{
+	struct stat st;
+
+	for (int fd = 0; fd < 10000; fd++) {
+		if (!fstat(fd, &st) && st.st_dev == file->st_dev && st.st_ino == file->st_ino)
+			return fd;
+	}
+	return -1;
+}
+
+/*
+ * As a daemon that closes what it does not know, and opens its own: while the library's thread
+ * waits for room, or, `later`, for the hello. The other end then closes, for which that waits.
+ */
+static int number_is_another_s(bool later)
+{
+	struct host *host = host_new(1 << 16);
+	size_t threads = count_threads();
+	int pair[2], number = host->theirs;
+	struct stat theirs;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) ||
+	    send(pair[1], "x", 1, 0) != 1 || fstat(number, &theirs))
+		return 2;
+	if (cuscope_agent_enter(number))
+		return 3;
+	if (later) {
+		host_sleep(500); /* it has moved the socket, and waits */
+		number = find_same(&theirs);
+	}
+	if (number < 0 || dup2(pair[0], number) < 0)
+		return 4;
+	close(pair[0]);
+	close(host->socket);
+	for (int i = 0; i < 1000 && count_threads() > threads; i++)
+		host_sleep(5);
+	if (count_threads() > threads)
+		return 5;
+	return is_ours(number) ? 0 : 1;
+}
+
+static void test_a_number_that_has_become_the_program_s_is_left_alone(void **state)
+{
+	for (int i = 0; i < 6; i++) {
+		pid_t child = fork();
+		int status;
+
+		if (!child)
+			_exit(number_is_another_s(i % 2));
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
 }
 
 /* ---- ends ---- */
@@ -457,6 +521,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_brings_the_socket_makes_no_room_for_high_numbers),
+		cmocka_unit_test(test_a_number_that_has_become_the_program_s_is_left_alone),
 		cmocka_unit_test(test_calls_that_are_open_when_cuscope_goes_are_unfinished),
 		cmocka_unit_test(test_at_exit_open_calls_are_told_and_later_ones_as_well),
 		cmocka_unit_test(test_a_child_passes_on_and_can_have_a_session),

@@ -130,16 +130,15 @@ static void run_session(void)
 }
 
 /* The next session's socket; -1: there is none, and the thread is no more. */
-static int take_next(void)
+static int take_next(struct own_fd *is)
 {
 	int socket;
 
 	own_fd_room(); /* not under the lock, and not by who brings the socket */
 	pthread_mutex_lock(&lock);
-	if (own_fd_is(next_socket, next_is))
-		next_socket = own_fd_move(next_socket);
-	socket = next_socket;
-	session.socket_is = next_is;
+	/* the program may have closed it meanwhile, and what has its number is then its own */
+	socket = own_fd_is(next_socket, next_is) ? own_fd_move(next_socket) : -1;
+	*is = session.socket_is = next_is;
 	session.socket = socket; /* from here on a fork's child closes it there */
 	next_socket = -1;
 	threaded = socket >= 0;
@@ -151,12 +150,13 @@ static int take_next(void)
 
 static void *run(void *begun)
 {
+	struct own_fd is;
 	int socket;
 
 	if (begun)
 		run_session();
-	while ((socket = take_next()) >= 0) {
-		if (!session_begin(&session, socket, 0))
+	while ((socket = take_next(&is)) >= 0) {
+		if (!session_begin(&session, socket, is, 0))
 			continue;
 		register_exit();
 		run_session();
@@ -337,12 +337,13 @@ static void wait_for_cuscope(void)
 static void begin_started(const char *address)
 {
 	uint64_t from_ns = clock_now();
+	struct own_fd is;
 	int socket;
 
 	if (!claim())
 		return;
-	socket = own_fd_move(channel_connect(address));
-	if (socket < 0 || !session_begin(&session, socket, from_ns)) {
+	socket = own_fd_move(channel_connect(address, &is));
+	if (socket < 0 || !session_begin(&session, socket, is, from_ns)) {
 		give_up_claim();
 		return;
 	}

@@ -170,7 +170,7 @@ static int connect_to(int socket, const struct sockaddr_un *to, size_t length)
 	return is_trusted(socket) ? 0 : -EACCES;
 }
 
-int channel_connect(const char *address)
+int channel_connect(const char *address, struct own_fd *is)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	unsigned abi = 0;
@@ -188,7 +188,10 @@ int channel_connect(const char *address)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
+	*is = own_fd_of(fd);
 	code = connect_to(fd, &to, length);
+	if (!own_fd_is(fd, *is))
+		return -EBADF; /* the program has closed it meanwhile */
 	if (!code)
 		return fd;
 	close(fd);
@@ -231,7 +234,8 @@ static bool wait_for_message(int socket, int timeout_ms)
 	return n > 0;
 }
 
-int channel_receive(int socket, int timeout_ms, struct agent_message *message, int fds[CHANNEL_FDS])
+int channel_receive(int socket, struct own_fd is, int timeout_ms, struct agent_message *message,
+                    int fds[CHANNEL_FDS])
 {
 	union {
 		char bytes[CMSG_SPACE(CHANNEL_FDS * sizeof(int))];
@@ -248,6 +252,8 @@ int channel_receive(int socket, int timeout_ms, struct agent_message *message, i
 		fds[i] = -1;
 	if (timeout_ms && !wait_for_message(socket, timeout_ms))
 		return 0;
+	if (!own_fd_is(socket, is)) /* what came is the program's */
+		return -EPIPE;
 	got = recvmsg(socket, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -EPIPE;

@@ -7,22 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* By AGENT_ENV's value, "ABI:NAME". A descriptor, or a negative errno. */
-int channel_connect(const char *address);
-
-#define CHANNEL_FDS 3 /* with hello: the memfd, the bell, libcupti */
-
-/*
- * The next message: 1; 0: none within `timeout_ms` (-1: waits); negative: the other side is gone,
- * or speaks another language. Descriptors that come with it are put into fds, -1 where there is
- * none.
- */
-int channel_receive(int socket, int timeout_ms, struct agent_message *message,
-                    int fds[CHANNEL_FDS]);
-
-/* That something in struct agent_shared changed. */
-void channel_ring(int bell);
-
 /* ---- own fd -------------------------------------------------------------------------------- */
 
 /*
@@ -47,6 +31,24 @@ bool own_fd_is(int fd, struct own_fd own);
 
 /* If it is what it was. *fd is -1 afterwards. */
 void own_fd_close(int *fd, struct own_fd own);
+
+/* ---- channel ------------------------------------------------------------------------------- */
+
+/* By AGENT_ENV's value, "ABI:NAME". A descriptor, and what it is; or a negative errno. */
+int channel_connect(const char *address, struct own_fd *is);
+
+#define CHANNEL_FDS 3 /* with hello: the memfd, the bell, libcupti */
+
+/*
+ * The next message: 1; 0: none within `timeout_ms` (-1: waits); negative: the other side is gone,
+ * or speaks another language, or the socket is no longer what it was. Descriptors that come with it
+ * are put into fds, -1 where there is none.
+ */
+int channel_receive(int socket, struct own_fd is, int timeout_ms, struct agent_message *message,
+                    int fds[CHANNEL_FDS]);
+
+/* That something in struct agent_shared changed. */
+void channel_ring(int bell);
 
 /* ---- wake ---------------------------------------------------------------------------------- */
 

@@ -160,19 +160,20 @@ static void refuse(struct session *session)
 	say_state(session, AGENT_FAILED);
 }
 
-bool session_begin(struct session *session, int socket, uint64_t from_ns)
+bool session_begin(struct session *session, int socket, struct own_fd is, uint64_t from_ns)
 {
 	struct agent_message hello = { 0 };
 	bool wakes = wake_open();
 	int64_t changed;
 	int fds[CHANNEL_FDS], got;
 
-	*session = (struct session){
-		.socket = socket, .bell = -1, .cupti = -1, .from_the_begin = from_ns != 0
-	};
-	session->socket_is = own_fd_of(session->socket);
-	got = channel_receive(session->socket, from_ns ? HELLO_MOST_MS : ENTERED_MOST_MS, &hello,
-	                      fds);
+	*session = (struct session){ .socket = socket,
+		                     .socket_is = is,
+		                     .bell = -1,
+		                     .cupti = -1,
+		                     .from_the_begin = from_ns != 0 };
+	got = channel_receive(session->socket, is, from_ns ? HELLO_MOST_MS : ENTERED_MOST_MS,
+	                      &hello, fds);
 	session->bell = own_fd_move(fds[1]);
 	session->bell_is = own_fd_of(session->bell);
 	session->cupti = own_fd_move(fds[2]);
@@ -313,8 +314,8 @@ static void take_messages(struct session *session)
 	struct agent_message message;
 	int fds[CHANNEL_FDS], got;
 
-	while (session->socket >= 0 &&
-	       (got = channel_receive(session->socket, 0, &message, fds)) != 0) {
+	while (session->socket >= 0 && (got = channel_receive(session->socket, session->socket_is,
+	                                                      0, &message, fds)) != 0) {
 		if (got > 0 && is_request(session, &message)) {
 			orders_take(writer_ring(), &message, fds[0]);
 			ring(session);

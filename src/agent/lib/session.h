@@ -35,7 +35,7 @@ void session_close(struct session *session);
 
 /* Takes the hello, within two seconds, and starts to measure. False: there is nothing to go on
  * with; all is closed. `from_ns`: when cuInit called it; 0: it did not. */
-bool session_begin(struct session *session, int socket, uint64_t from_ns);
+bool session_begin(struct session *session, int socket, struct own_fd is, uint64_t from_ns);
 
 /* Waits for something to do, and does it. False: it is over, and all is closed. */
 bool session_turn(struct session *session);
