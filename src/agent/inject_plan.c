@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -23,6 +24,8 @@
 #define STATE_BYTES (48u << 10)
 
 _Static_assert(sizeof(struct area) <= STATE_AT, "the area's parts do not overlap");
+_Static_assert(sizeof(struct plan_word) == sizeof(uint64_t[6 - PLAN_WORD]), "the last arguments");
+_Static_assert(sizeof(struct timespec) == sizeof(((struct plan_word *)0)->sent), "as it is told");
 
 /* 0 without XSAVE; else the bytes that all enabled parts of the state take. */
 static unsigned xsave_bytes(void)
@@ -125,7 +128,7 @@ static void make_calls(struct area *area, uint64_t base, const struct inject_tar
                        uint64_t mark)
 {
 	uint64_t call = AT(step) + STEP_CALL * sizeof(struct step);
-	uint64_t mark_at = call + offsetof(struct step, arg[5]);
+	uint64_t word = call + offsetof(struct step, arg[PLAN_WORD]);
 	const struct inject_plan_row rows[] = {
 		{ STEP_DLOPEN,
 		  target->dlopen,
@@ -139,9 +142,10 @@ static void make_calls(struct area *area, uint64_t base, const struct inject_tar
 		  LOAD(0),
 		  FAILS_ZERO,
 		  STEP_DLERROR },
+		{ STEP_LOADED_AT, SYS_clock_gettime, { CLOCK_REALTIME, word }, 0, FAILS_NEVER, 0 },
 		{ STEP_LOADED,
 		  SYS_sendto,
-		  { AT(report[1]), mark_at, 8, MSG_NOSIGNAL },
+		  { AT(report[1]), word, sizeof(struct plan_word), MSG_NOSIGNAL },
 		  LOAD(0),
 		  FAILS_ERROR,
 		  STEP_CLOSE_SOCKET },
@@ -151,7 +155,7 @@ static void make_calls(struct area *area, uint64_t base, const struct inject_tar
 		  LOAD(0) | LOAD(LOADS_CODE),
 		  FAILS_NEVER,
 		  0 },
-		{ STEP_CALLED, 0, { 0 }, 0, FAILS_NEVER, STEP_TELL },
+		{ STEP_CALLED, 0, { 0 }, 0, FAILS_NEVER, STEP_TOLD_AT },
 		{ STEP_DLERROR, target->dlerror, { 0 }, 0, FAILS_ZERO, STEP_CLOSE_MEMFD_UNUSED },
 		{ STEP_ERROR_LENGTH,
 		  target->code + (uint64_t)(inject_code_length - inject_code),
@@ -165,6 +169,7 @@ static void make_calls(struct area *area, uint64_t base, const struct inject_tar
 		  LOAD(0) | LOAD(1) | LOAD(2),
 		  FAILS_NEVER,
 		  0 },
+		{ STEP_TOLD_AT, SYS_clock_gettime, { CLOCK_REALTIME, word }, 0, FAILS_NEVER, 0 },
 		{ STEP_TELL,
 		  SYS_sendto,
 		  { AT(report[1]), call, sizeof(struct step), MSG_NOSIGNAL },
@@ -179,7 +184,9 @@ static void make_calls(struct area *area, uint64_t base, const struct inject_tar
 /* Where the library is there already: nothing to close, nothing to open. */
 static void make_short(struct area *area, uint64_t base, const struct inject_target *target)
 {
-	const struct inject_plan_row jump = { STEP_DLOPEN, 0, { 0 }, 0, FAILS_NEVER, STEP_LOADED };
+	const struct inject_plan_row jump = {
+		STEP_DLOPEN, 0, { 0 }, 0, FAILS_NEVER, STEP_LOADED_AT
+	};
 
 	if (!target->loaded)
 		return;

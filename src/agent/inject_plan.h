@@ -18,6 +18,7 @@ enum plan_step {
 	STEP_DLOPEN,
 	STEP_DLSYM,
 	STEP_CLOSE_MEMFD,
+	STEP_LOADED_AT,
 	STEP_LOADED, /* fails if nobody waits any more */
 	STEP_CALL,   /* the socket is the function's from here on */
 	STEP_CALLED, /* a jump to STEP_TELL */
@@ -26,6 +27,7 @@ enum plan_step {
 	STEP_ERROR_TEXT,
 	STEP_CLOSE_MEMFD_UNUSED,
 	STEP_CLOSE_SOCKET,
+	STEP_TOLD_AT,
 	STEP_TELL,
 	STEP_CLOSE_REPORT,
 	STEP_END,
@@ -46,10 +48,18 @@ struct area {
 #define AREA_BYTES (320u << 10) /* with 16 KiB or more for vectors, and a stack of 256 KiB */
 
 /*
- * What comes through the report socket, one message each. First comes the text of dlerror, or the
- * mark once the library is there. Then comes the struct step of STEP_CALL; its last argument, which
- * nobody uses, is the mark.
+ * What comes through the report socket, one message each. First comes the text of dlerror, or a
+ * struct plan_word once the library is there. Then comes the struct step of STEP_CALL, whose last
+ * arguments, which nobody uses, are such a word as well. The time is in the message, since whoever
+ * receives is not to take a control message, by which the target could send descriptors.
  */
+struct plan_word {
+	uint64_t sent[2]; /* CLOCK_REALTIME, which all namespaces share: seconds and ns */
+	uint64_t mark;
+};
+
+#define PLAN_WORD 3 /* argument of STEP_CALL where it begins */
+
 struct plan {
 	uint64_t mark; /* random */
 	struct area area;

@@ -40,25 +40,47 @@ struct run {
 
 /* ---- how it went ----------------------------------------------------------------------------- */
 
+#define MESSAGES_MOST 16 /* the thread sends three at most */
+
 struct inject_outcome {
-	bool loaded, told;
-	uint64_t loaded_ns, told_ns; /* CLOCK_MONOTONIC, as the kernel says when it was sent */
+	bool loaded, told, flooded;
+	uint64_t loaded_ns, told_ns; /* CLOCK_MONOTONIC, as the thread says when it sent it */
 	int returned;
 	char text[704]; /* dlerror's */
 };
 
+/*
+ * When it was sent: what it takes until we get a CPU is none of the thread's time. It is the
+ * target's word, so it is some time until now.
+ */
+static uint64_t sent_ns(const struct plan_word *word)
+{
+	struct timespec real;
+	uint64_t now_ns = clock_now_ns(), ago_ns;
+
+	clock_gettime(CLOCK_REALTIME, &real);
+	ago_ns = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec -
+	         (word->sent[0] * 1000000000u + word->sent[1]);
+	return ago_ns < now_ns ? now_ns - ago_ns : now_ns; /* unless the clock was set */
+}
+
 /* One message of the target, which is not trusted: any bytes may come. */
 static void take_message(struct inject_outcome *report, const struct borrowed *borrowed,
-                         const void *data, size_t n, uint64_t sent_ns)
+                         const void *data, size_t n)
 {
 	const struct step *step = data;
+	struct plan_word word = { 0 };
 
-	if (n == sizeof(uint64_t) && memcmp(data, &borrowed->mark, n) == 0) {
+	if (n == sizeof(word))
+		memcpy(&word, data, n);
+	else if (n == sizeof(*step))
+		memcpy(&word, &step->arg[PLAN_WORD], sizeof(word));
+	if (n == sizeof(word) && word.mark == borrowed->mark) {
 		report->loaded = true;
-		report->loaded_ns = sent_ns;
-	} else if (n == sizeof(*step) && step->arg[5] == borrowed->mark) {
+		report->loaded_ns = sent_ns(&word);
+	} else if (n == sizeof(*step) && word.mark == borrowed->mark) {
 		report->told = true;
-		report->told_ns = sent_ns;
+		report->told_ns = sent_ns(&word);
 		report->returned = (int)step->result;
 	} else if (!report->loaded && n < sizeof(report->text)) {
 		memcpy(report->text, data, n);
@@ -66,55 +88,22 @@ static void take_message(struct inject_outcome *report, const struct borrowed *b
 	}
 }
 
-/* When it was sent: what it takes until we get a CPU is none of the thread's time. */
-static uint64_t sent_ns(struct msghdr *message)
-{
-	struct timespec real;
-	uint64_t now_ns = clock_now_ns(), real_ns;
-
-	clock_gettime(CLOCK_REALTIME, &real);
-	real_ns = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
-
-	for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {
-		struct timespec sent;
-		uint64_t ago_ns;
-
-		if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_TIMESTAMPNS)
-			continue;
-		memcpy(&sent, CMSG_DATA(at), sizeof(sent));
-		ago_ns = real_ns - ((uint64_t)sent.tv_sec * 1000000000u + (uint64_t)sent.tv_nsec);
-		return ago_ns < now_ns ? now_ns - ago_ns : now_ns; /* unless the clock was set */
-	}
-	return now_ns;
-}
-
-static ssize_t receive(int socket, void *into, size_t bytes, uint64_t *ns)
-{
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct timespec))];
-	struct iovec io = { into, bytes };
-	struct msghdr message = { .msg_iov = &io,
-		                  .msg_iovlen = 1,
-		                  .msg_control = control,
-		                  .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT);
-
-	*ns = n > 0 ? sent_ns(&message) : 0;
-	return n;
-}
-
 /*
  * Until the thread has told how it went, which is the last thing that it does, or is gone; false:
  * too late. The end of the socket alone may not come: what another thread forks meanwhile has it.
+ * Received without control messages: a descriptor that the target sends is never ours, to be closed
+ * by us, which can take as long as the target likes.
  */
 static bool await_report(const struct borrowed *borrowed, uint64_t deadline_ns,
                          struct inject_outcome *report)
 {
 	struct pollfd fd = { .fd = borrowed->report, .events = POLLIN };
 	_Alignas(8) char message[1024];
+	unsigned messages = 0;
 
 	*report = (struct inject_outcome){ 0 };
 	for (;;) {
-		uint64_t now = clock_now_ns(), ns;
+		uint64_t now = clock_now_ns();
 		ssize_t n;
 		int r;
 
@@ -125,12 +114,13 @@ static bool await_report(const struct borrowed *borrowed, uint64_t deadline_ns,
 			continue;
 		if (r <= 0)
 			return false;
-		n = receive(borrowed->report, message, sizeof(message), &ns);
+		n = recv(borrowed->report, message, sizeof(message), MSG_DONTWAIT);
 		if (n == 0 || (n < 0 && errno != EAGAIN))
 			return true;
 		if (n > 0)
-			take_message(report, borrowed, message, (size_t)n, ns);
-		if (report->told)
+			take_message(report, borrowed, message, (size_t)n);
+		report->flooded = n > 0 && ++messages > MESSAGES_MOST;
+		if (report->told || report->flooded)
 			return true;
 	}
 }
@@ -212,6 +202,11 @@ static int conclude(const struct run *run, struct borrowed *borrowed, struct inj
 	close(borrowed->report);
 	if (!ended)
 		rc = too_late(run, &report, given_back, err);
+	else if (!report.told && report.flooded)
+		rc = err_set(err, EPROTO,
+		             "process %d sent more to cuscope than a thread does that loads its "
+		             "library",
+		             run->options->pid);
 	else if (!report.told)
 		rc = err_set(err, ESRCH,
 		             "process %d ended, or started another program, while cuscope "
@@ -505,15 +500,13 @@ static bool is_our_kind(int fd)
 static int take_sockets(const struct inject_target *target, pid_t tid, const struct area *area,
                         struct borrowed *borrowed, struct err *err)
 {
-	int rc, on = 1;
+	int rc;
 
 	borrowed->socket = get_descriptor(target, tid, area->pair[0]);
 	borrowed->report = get_descriptor(target, tid, area->report[0]);
 	rc = borrowed->socket < 0 ? borrowed->socket : borrowed->report;
 	if (rc >= 0 && (!is_our_kind(borrowed->socket) || !is_our_kind(borrowed->report)))
 		rc = -ENOTSOCK;
-	if (rc >= 0)
-		setsockopt(borrowed->report, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on));
 	return rc < 0 ? err_set(err, rc, "taking the sockets of process %d: %s", target->pid,
 	                        strerror(-rc))
 	              : 0;

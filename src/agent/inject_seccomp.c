@@ -11,6 +11,7 @@
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "base/array.h"
 #include "base/xalloc.h"
@@ -174,6 +175,7 @@ static const struct needed {
 	{ "mprotect", SYS_mprotect, { 4096, 4096, PROT_READ } },
 	{ "munmap", SYS_munmap, { 4096, 4096 } },
 	{ "futex", SYS_futex, { 0, 128 } },
+	{ "clock_gettime", SYS_clock_gettime, { CLOCK_REALTIME } },
 	{ "sendto", SYS_sendto, { 3, 0, 8, MSG_NOSIGNAL } },
 };
 

@@ -23,6 +23,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -380,6 +381,80 @@ static void work_swap(void)
 	work_poll();
 }
 
+/* ---- a thread that sends descriptors ---- */
+
+static void send_descriptor(int socket, int fd)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr first;
+	} control = { .first = { .cmsg_level = SOL_SOCKET,
+		                 .cmsg_type = SCM_RIGHTS,
+		                 .cmsg_len = CMSG_LEN(sizeof(int)) } };
+	struct iovec part = { .iov_base = "", .iov_len = 1 };
+	struct msghdr message = { .msg_iov = &part,
+		                  .msg_iovlen = 1,
+		                  .msg_control = control.bytes,
+		                  .msg_controllen = sizeof(control.bytes) };
+
+	memcpy(CMSG_DATA(&control.first), &fd, sizeof(fd));
+	sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Copies of the two pairs that a borrowed thread makes, in order; false: not all were there. */
+static bool copy_pairs(int copies[4])
+{
+	int n = 0;
+
+	for (int fd = 3; fd < 12 && n < 4; fd++) {
+		int type = 0;
+		socklen_t size = sizeof(type);
+
+		if (!getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_SEQPACKET)
+			copies[n++] = fcntl(fd, F_DUPFD_CLOEXEC, 100);
+	}
+	if (n == 4 && copies[0] > 0 && copies[1] > 0 && copies[2] > 0 && copies[3] > 0)
+		return true;
+	while (n > 0)
+		close(copies[--n]);
+	return false;
+}
+
+/*
+ * An end of a pipe goes to whoever hears the thread's report, and is nowhere else then: as long as
+ * that has it, so long does the pipe go on.
+ */
+static void *sends_main(void *argument)
+{
+	int copies[4], ends[2], off = 0;
+	char byte;
+
+	while (!copy_pairs(copies))
+		if (atomic_load(&stop))
+			return argument;
+	usleep(100000); /* cuscope has asked the sockets for what it wants */
+	setsockopt(copies[2], SOL_SOCKET, SO_TIMESTAMPNS, &off, sizeof(off));
+	if (pipe2(ends, O_CLOEXEC))
+		wrong("pipe2: %s", strerror(errno));
+	send_descriptor(copies[3], ends[1]);
+	close(ends[1]);
+	printf("%s\n", poll(&(struct pollfd){ .fd = ends[0], .events = POLLIN }, 1, 200) == 1 &&
+	                               read(ends[0], &byte, 1) == 0
+	                       ? "dropped"
+	                       : "kept");
+	fflush(stdout);
+	return argument;
+}
+
+static void work_sends(void)
+{
+	static pthread_t thread;
+
+	if (!thread && pthread_create(&thread, NULL, sends_main, NULL))
+		wrong("pthread_create");
+	work_poll();
+}
+
 /* ---- threads ------------------------------------------------------------------------------ */
 
 static const struct work {
@@ -412,6 +487,7 @@ static const struct work {
 	{ "musl", work_musl, NULL },
 	{ "seccomp", work_seccomp, NULL },
 	{ "swap", work_swap, NULL },
+	{ "sends", work_sends, NULL },
 };
 
 /* SIGTERM is blocked everywhere, and ends no wait. */

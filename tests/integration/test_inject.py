@@ -593,3 +593,14 @@ def test_inject_survives_kill_9_of_the_target(case):
         if not asking.out().startswith(("ok", "error")):
             raise Failure(f"it says {asking.out()!r} {asking.err()!r}")
     wait_until(lambda: not attachers_of(Places.build), "the attaching to end")
+
+
+def test_inject_takes_no_descriptors_of_the_target(case):
+    """Whoever attaches would have to close them, which waits for whoever made the file."""
+    target = start_target(case, "sends")
+    for _ in range(20):
+        attach(case, target.pid, "linger")
+        time.sleep(0.5)
+        if len(target.out().splitlines()) > 1:
+            break
+    checks.equal("what became of it", ["ready", "dropped"], target.out().splitlines())
