@@ -51,6 +51,9 @@ void worker_close_all_but(int fd, int other);
  * thread that made it had blocked. */
 void worker_end_after(unsigned ms);
 
+/* Of who runs out of memory it is this process that ends, rather than who made it, or a job. */
+void worker_goes_first(void);
+
 #define WORKER_SOCKET 3 /* where a program that was started has its socket */
 
 struct worker {

@@ -395,11 +395,13 @@ int cli_account(int argc, char **argv)
 		                 .screen = { .interval_ns = INTERVAL_NS,
 		                             .show = account_ignore,
 		                             .show_account = account_tell,
+		                             .beside = true,
 		                             .wanted = account_is_wanted,
 		                             .data = &told } };
 	struct err err = { 0 };
 
 	prctl(PR_SET_NAME, ACCOUNT_NAME);
+	worker_goes_first();
 	fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
 	cli_stacks_init(&o.stacks);
 	option_parse(&options, argc, argv, true, &o);

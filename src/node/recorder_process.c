@@ -185,7 +185,6 @@ static void recorder_save_look(struct recorder_saver *saver)
 #define HEARD_MS    5000
 #define FIRED_MOST  16
 #define COST_NOTICE "tracing costs about"
-#define OOM_SCORE   "500" /* who runs out of memory is this one, rather than the agent or a job */
 
 #define GPU_KINDS (AGENT_WANT_KERNELS | AGENT_WANT_COPIES | AGENT_WANT_SETS | AGENT_WANT_NVTX)
 
@@ -400,14 +399,6 @@ static const struct consumer_ops ops = { .event = see, .end = finish };
 
 /* ---- the process --------------------------------------------------------------------------- */
 
-static void be_the_one_that_goes(void)
-{
-	AT_END(at_end_close) int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	if (fd >= 0 && write(fd, OOM_SCORE, strlen(OOM_SCORE)) < 0)
-		errno = 0; /* then memory runs out for whom the kernel likes */
-}
-
 static void hold_back_user_signals(void)
 {
 	sigset_t set;
@@ -504,7 +495,7 @@ int recorder_process_main(void)
 	fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
 	fcntl(RECORDER_SPOOL, F_SETFD, FD_CLOEXEC);
 	hold_back_user_signals();
-	be_the_one_that_goes();
+	worker_goes_first();
 	if (receive_setup(&flight))
 		return 1;
 	flight.rules =
@@ -512,7 +503,7 @@ int recorder_process_main(void)
 	if (flight.settings.ranks && !flight.settings.gpu_times)
 		flight.ranks = flight_ranks_new(&flight.settings, fired, &flight);
 	if (flight.settings.enabled && !flight.settings.gpu_times)
-		flight.why = top_why_new();
+		flight.why = top_why_new(TOP_WHY_BESIDE);
 	flight.saver.writer = writer_new_window(
 		&(struct writer_window){ .last_ns = flight.settings.last_ns,
 	                                 .last_bytes = flight.settings.memory_bytes,

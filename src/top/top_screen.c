@@ -458,7 +458,8 @@ struct top_screen *top_screen_new(const struct top_screen_options *options)
 	s->counts = top_counts_new();
 	if (options->why && !options->gpu)
 		top_counts_ignore_gpu(s->counts);
-	s->why = options->why ? top_why_new() : NULL;
+	s->why =
+		options->why ? top_why_new(options->beside ? TOP_WHY_BESIDE : TOP_WHY_ALONE) : NULL;
 	top_view_init(&s->view);
 	return s;
 }

@@ -13,11 +13,12 @@
 struct top_screen_options {
 	const char *target; /* "all processes"; kept, not copied */
 	uint64_t interval_ns;
-	bool once;  /* one page, on standard output, at the end */
-	bool json;  /* as JSON */
-	bool hooks; /* there are some of one's own */
-	bool why;   /* the account of the last ten seconds, of a capture that records for `why`, */
-	bool gpu;   /* whose GPU times are of all the time */
+	bool once;   /* one page, on standard output, at the end */
+	bool json;   /* as JSON */
+	bool hooks;  /* there are some of one's own */
+	bool why;    /* the account of the last ten seconds, of a capture that records for `why`, */
+	bool gpu;    /* whose GPU times are of all the time */
+	bool beside; /* the same account with less memory and processor (top_why.h) */
 	/* NULL: pages are drawn on the terminal. Else each goes there, as JSON of some 256 KiB at
 	 * most, and no terminal is touched. NULL goes there where none was made, since it was not
 	 * wanted; one that becomes so is made at once. */

@@ -31,22 +31,35 @@
 
 #define WINDOW_NS     10000000000ull
 #define SLACK_NS      1000000000ull /* a chunk, which is dropped as a whole */
-#define WINDOW_BYTES  (48u << 20)
-#define EVENTS_EACH   1000000u /* of a process */
-#define EVENTS_USER   2000000u
-#define EVENTS_ALL    3000000u
 #define EVENTS_FIRST  16u   /* that a process takes of these, and then twice as many each time */
 #define EVENTS_AT_A   1024u /* time, up to so many */
 #define ANSWER_MS     8000
 #define LATE_MS       1000 /* its own limit did not end it: it does not run */
 #define ANSWER_NICE   10
 #define ANSWER_BYTES  (256u << 10)
-#define ANSWER_MEMORY (768u << 20) /* besides what is there */
 #define PIECE_BYTES   (32u << 10)
 #define PIECES_A_TURN 4
 #define KNOWN_ALL     1000000u /* threads, 24 bytes each, which no window drops, */
 #define KNOWN_USER    500000u  /* and a user's but root */
 #define LEFT_OUT_TOLD 8
+
+static const struct why_bounds {
+	uint32_t window_bytes, answer_bytes;   /* the latter besides what is there */
+	struct quota_limit process, user, all; /* of events in a window */
+	unsigned rests; /* that many times as long as an account took there is none; 0: no rest */
+} bounds_of[] = {
+	[TOP_WHY_ALONE] = { .window_bytes = 48u << 20,
+	                    .answer_bytes = 768u << 20,
+	                    .process = { 1000000, "1,000,000 of a process" },
+	                    .user = { 2000000, "2,000,000 of its user" },
+	                    .all = { 3000000, "3,000,000 of all" } },
+	[TOP_WHY_BESIDE] = { .window_bytes = 24u << 20,
+	                     .answer_bytes = 192u << 20,
+	                     .process = { 500000, "500,000 of a process" },
+	                     .user = { 1000000, "1,000,000 of its user" },
+	                     .all = { 1500000, "1,500,000 of all" },
+	                     .rests = 10 },
+};
 
 /* What a process did in a window. */
 struct window_process {
@@ -82,6 +95,10 @@ struct top_why {
 	struct consumer *writer;  /* with a window */
 	struct window now, asked; /* that is watched; that is over */
 	bool watching, waiting;   /* somebody wants to see it; top_why_take() is to come */
+	bool rests;               /* no window yet: the last account took long */
+	uint64_t taken_ns;        /* when the last one was over, */
+	uint64_t next_ns;         /* and the next one may be */
+	const struct why_bounds *bounds;
 	struct window_process *last;
 	int socket;        /* of who answers; -1: nobody does */
 	int pidfd;         /* of the same; -1: not known */
@@ -144,12 +161,12 @@ static void window_end(struct window *window)
 	*window = (struct window){ 0 };
 }
 
-static struct window window_from(uint64_t begin_ns)
+static struct window window_from(const struct top_why *why, uint64_t begin_ns)
 {
 	return (struct window){ .begin_ns = begin_ns,
-		                .events = { .process = { EVENTS_EACH, "1,000,000 of a process" },
-		                            .user = { EVENTS_USER, "2,000,000 of its user" },
-		                            .all = { EVENTS_ALL, "3,000,000 of all" } } };
+		                .events = { .process = why->bounds->process,
+		                            .user = why->bounds->user,
+		                            .all = why->bounds->all } };
 }
 
 static struct window_process *find_process(struct top_why *why, const struct process *process)
@@ -215,7 +232,8 @@ static int see_event(struct consumer *self, const struct event *event, struct er
 {
 	struct top_why *why = (struct top_why *)self;
 
-	if (is_of_all(event) ? !is_known(why, event) : !why->watching || !has_room(why, event))
+	if (is_of_all(event) ? !is_known(why, event)
+	                     : !why->watching || why->rests || !has_room(why, event))
 		return 0;
 	return why->writer->ops->event(why->writer, event, err);
 }
@@ -338,7 +356,7 @@ static int make_answer(struct answering *a)
 		return err_set(&a->err, errno, "cannot hold the window: %s", strerror(errno));
 	writer_redirect(a->why->writer, open_window, NULL, a);
 	rc = writer_snapshot(a->why->writer, a->run, &a->err);
-	if (!rc && rights_give_up(own_mapped_bytes() + ANSWER_MEMORY))
+	if (!rc && rights_give_up(own_mapped_bytes() + a->why->bounds->answer_bytes))
 		rc = err_set(&a->err, EPERM, "the account is not made by a process with rights");
 	if (!rc)
 		rc = trace_open_fd(a->file, "the window", &file, &a->err);
@@ -368,8 +386,12 @@ static void add_left_out(const struct answering *a, struct json *json)
 	}
 	if (a->cut)
 		json_string(json, NULL, "what came after the first of these");
-	if (a->from_ns > a->why->asked.begin_ns + SLACK_NS)
-		json_string(json, NULL, "what came first, of which there is more than 48 MiB");
+	if (a->from_ns > a->why->asked.begin_ns + SLACK_NS) {
+		buf_reset(&text);
+		buf_printf(&text, "what came first, of which there is more than %u MiB",
+		           a->why->bounds->window_bytes >> 20);
+		json_string(json, NULL, text.data);
+	}
 	if (a->err.text[0])
 		json_string(json, NULL, a->err.text);
 	json_close(json, ']');
@@ -461,6 +483,7 @@ static void run_answer(void *data, int socket)
 	struct answering *a = data;
 
 	send_self(socket);
+	worker_goes_first();
 	prctl(PR_SET_NAME, "cuscope-why");
 	worker_close_all_but(socket, -1);
 	worker_end_after(ANSWER_MS);
@@ -505,9 +528,15 @@ void top_why_take(struct top_why *why, const struct run_info *run)
 
 /* ---- what it says -------------------------------------------------------------------------- */
 
-/* It has ended, or is ended: also where somebody has stopped it. */
+/*
+ * It has ended, or is ended: also where somebody has stopped it. What it took is by our clock, as
+ * its own word may be a stranger's.
+ */
 static void stop_listening(struct top_why *why)
 {
+	if (why->socket >= 0)
+		why->next_ns =
+			why->taken_ns + why->bounds->rests * (clock_now_ns() - why->asked_ns);
 	if (why->pidfd >= 0) {
 		syscall(SYS_pidfd_send_signal, why->pidfd, SIGKILL, NULL, 0);
 		close(why->pidfd);
@@ -531,11 +560,17 @@ static void take_end(struct top_why *why, const struct piece *piece, size_t byte
 
 static void tell_ended(struct top_why *why)
 {
-	show_state(why, "failed",
-	           clock_now_ns() - why->asked_ns >= ANSWER_MS * 1000000ull
-	                   ? "no account of the last ten seconds: eight were not enough to make it"
-	                   : "no account of the last ten seconds: the process that makes it was "
-	                     "ended, as for want of its 768 MiB");
+	AT_END(buf_free) struct buf text = { 0 };
+
+	if (clock_now_ns() - why->asked_ns >= ANSWER_MS * 1000000ull)
+		buf_puts(&text, "no account of the last ten seconds: eight were not enough to make "
+		                "it");
+	else
+		buf_printf(&text,
+		           "no account of the last ten seconds: the process that makes it was "
+		           "ended, as for want of its %u MiB",
+		           why->bounds->answer_bytes >> 20);
+	show_state(why, "failed", text.data);
 	stop_listening(why);
 }
 
@@ -584,7 +619,8 @@ static void listen_to_it(struct top_why *why)
 static void begin_watching(struct top_why *why, uint64_t now_ns)
 {
 	why->watching = true;
-	why->now = window_from(now_ns);
+	why->rests = false;
+	why->now = window_from(why, now_ns);
 	show_state(why, "recording", "the first ten seconds are being recorded");
 }
 
@@ -597,6 +633,19 @@ static void end_watching(struct top_why *why)
 	stop_listening(why);
 }
 
+/* A window whose end would be too early for an account is not of any use: a later one is. */
+static void turn_rest(struct top_why *why, uint64_t now_ns)
+{
+	if (why->now.begin_ns + WINDOW_NS >= why->next_ns)
+		return;
+	why->rests = now_ns + WINDOW_NS < why->next_ns;
+	if (why->rests)
+		return;
+	window_end(&why->now);
+	why->now = window_from(why, now_ns);
+	why->last = NULL;
+}
+
 bool top_why_turn(struct top_why *why, uint64_t now_ns, bool wanted)
 {
 	if (wanted && !why->watching)
@@ -606,13 +655,15 @@ bool top_why_turn(struct top_why *why, uint64_t now_ns, bool wanted)
 	if (!why->watching)
 		return false;
 	listen_to_it(why);
-	if (now_ns < why->now.begin_ns + WINDOW_NS || why->waiting || why->socket >= 0)
+	turn_rest(why, now_ns);
+	if (why->rests || now_ns < why->now.begin_ns + WINDOW_NS || why->waiting ||
+	    why->socket >= 0)
 		return false;
 	why->asked = why->now;
-	why->asked.end_ns = now_ns;
+	why->asked.end_ns = why->taken_ns = now_ns;
 	if (now_ns - why->asked.begin_ns > WINDOW_NS + SLACK_NS) /* it waited for an answer */
 		why->asked.begin_ns = now_ns - WINDOW_NS;
-	why->now = window_from(now_ns);
+	why->now = window_from(why, now_ns);
 	why->last = NULL;
 	return why->waiting = true;
 }
@@ -628,16 +679,18 @@ uint64_t top_why_cpu_ns(const struct top_why *why)
 	return why ? why->cpu_ns : 0;
 }
 
-struct top_why *top_why_new(void)
+struct top_why *top_why_new(enum top_why_place place)
 {
 	struct top_why *why = xcalloc(1, sizeof(*why));
+
+	why->bounds = &bounds_of[place];
 
 	why->consumer.ops = &ops;
 	why->socket = why->pidfd = -1;
 	why->known = (struct quota){ .user = { KNOWN_USER }, .all = { KNOWN_ALL } };
 	why->writer = writer_new_window(
 		&(struct writer_window){ .last_ns = WINDOW_NS + CAPTURE_GPU_LATE_NS + 2 * SLACK_NS,
-	                                 .last_bytes = WINDOW_BYTES,
+	                                 .last_bytes = why->bounds->window_bytes,
 	                                 .open = no_file });
 	return why;
 }

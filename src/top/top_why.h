@@ -14,6 +14,10 @@
  * 1,000,000. Further events of a process are left out until the window ends. Then the account is of
  * the other processes; where none of those asked for work, it ends when the first one had too many.
  * Either is said with it.
+ *
+ * Of the node agent a window has half of that, and who answers 192 MiB rather than 768. There an
+ * account that takes a while is followed by none for nine times as long, so that however many ask,
+ * a tenth of one processor goes to it.
  */
 #pragma once
 
@@ -24,7 +28,13 @@
 
 struct top_why;
 
-struct top_why *top_why_new(void);
+/* Of whose memory and processor it is. */
+enum top_why_place {
+	TOP_WHY_ALONE,  /* of who asked for it, */
+	TOP_WHY_BESIDE, /* or the node agent's, whoever asks: with less */
+};
+
+struct top_why *top_why_new(enum top_why_place place);
 void top_why_free(struct top_why *why); /* NULL is allowed */
 
 /* Is freed by top_why_free(). */

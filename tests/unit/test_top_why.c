@@ -19,16 +19,26 @@ static struct run_info info;
 static struct kernel *gemm;
 static uint64_t correlation;
 
-static int set_up(void **state)
+static int set_up_place(enum top_why_place place)
 {
 	struct err err = { 0 };
 	struct consumer *consumer;
 
 	gemm = gemm ? gemm : new_kernel("gemm", true);
 	info = default_run_info();
-	live = top_why_new();
+	live = top_why_new(place);
 	consumer = top_why_consumer(live);
 	return consumers_begin(&consumer, 1, &info, &err);
+}
+
+static int set_up(void **state)
+{
+	return set_up_place(TOP_WHY_ALONE);
+}
+
+static int set_up_beside(void **state)
+{
+	return set_up_place(TOP_WHY_BESIDE);
 }
 
 static int tear_down(void **state)
@@ -332,6 +342,63 @@ static void test_who_answers_and_does_not_run_is_given_up(void **state)
 	assert_int_equal(count_answering(&pid), 0);
 }
 
+/* ---- beside a node agent ------------------------------------------------------------------- */
+
+static int oom_score_of(pid_t pid)
+{
+	char path[64];
+	int score = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%d", &score), 1);
+	fclose(file);
+	return score;
+}
+
+static void test_beside_an_agent_an_account_that_took_long_is_followed_by_a_rest(void **state)
+{
+	double end_us = WINDOW, next_us;
+	uint64_t number;
+	pid_t pid = 0;
+
+	setpgid(0, 0);
+	turn(0, true);
+	while (!is_stopped(end_us) && end_us < 20 * WINDOW)
+		end_us += WINDOW;
+	assert_int_equal(count_answering(&pid), 1);
+	assert_true(oom_score_of(pid) >= 500);
+	number = top_why_shown(live).number;
+	usleep(1500000);
+	kill(pid, SIGCONT);
+	for (int i = 0; i < 400 && top_why_shown(live).number == number; i++) {
+		usleep(10000);
+		turn(end_us + 2, true);
+	}
+	assert_has(top_why_shown(live).json, "\"state\":\"answer\"");
+	turn(end_us + 3, false); /* whoever leaves and comes back changes nothing */
+	for (next_us = end_us + 4; next_us < end_us + 100e6 && !turn(next_us, true);)
+		next_us += 0.5e6;
+	assert_in_range(next_us, end_us + 15e6, end_us + 60e6);
+}
+
+/* Where its memory were too little for what a window holds, it would be ended. */
+static void test_beside_an_agent_a_full_window_has_room(void **state)
+{
+	const struct process *loud[] = { new_process(777, "loud"), new_process(778, "loud"),
+		                         new_process(779, "loud") };
+
+	turn(0, true);
+	for (double at_us = 0; at_us < WINDOW; at_us += 50) {
+		for (int i = 0; i < 3; i++)
+			step(loud[i], at_us + i, 20);
+	}
+	assert_has(answer(WINDOW).json, "\"state\":\"answer\"");
+	assert_has(top_why_shown(live).json, "further events, beyond 1,500,000 of all");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -361,6 +428,11 @@ int main(void)
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(test_who_answers_and_does_not_run_is_given_up,
 		                                set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_beside_an_agent_an_account_that_took_long_is_followed_by_a_rest,
+			set_up_beside, tear_down),
+		cmocka_unit_test_setup_teardown(test_beside_an_agent_a_full_window_has_room,
+		                                set_up_beside, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
