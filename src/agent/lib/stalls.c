@@ -31,11 +31,11 @@
 #define LOOK_NS    (50 * MS)  /* contexts may come, calls may end */
 /* Calls of the driver that were under way, and captures, when callbacks came are over by then. */
 #define SETTLE_NS     (3000 * MS)
-#define GATE_END_NS   (500 * MS)
+#define GATE_END_NS   (200 * MS)
 #define EXIT_IDLE_NS  (100 * MS)
 #define GATE_NS       (20 * MS)   /* until no thread is in a call; else later */
 #define IDLE_LEAST_NS (250 * MS)  /* until the GPU is done; else later, and twice as long */
-#define IDLE_MOST_NS  (1000 * MS) /* less than threads are held */
+#define IDLE_MOST_NS  (700 * MS)  /* with the former less than the gate lasts */
 #define VAIN_NS       (5000 * MS) /* then it is told, and tried less often */
 #define SLOW_NS       (50 * MS) /* a call that took so long, of a GPU without work, is the last one */
 
@@ -587,6 +587,7 @@ void stalls_open(void *library, uint32_t version, bool calls_are_open)
 	lot = clock_now() | 1;
 	if (version < CUPTI_VERSION_STALLS || !resolve(library)) {
 		tell(AGENT_STALLS_OLD, 0, version, 0);
+		gate_end();
 		return;
 	}
 	open_output();
