@@ -297,10 +297,27 @@ static __always_inline int is_other_link(__u64 cookie, __u32 mode)
 	return cookie_moved(cookie) != !!(mode & HOOK_MOVED);
 }
 
+#define RETURNS_MAX 16 /* between the runtime's call and the driver's */
+
+/* Whether a return probe of another tracer's has the return address of that call. */
+static __always_inline int runtime_is_returned(const struct wire_thread *thread)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct return_instance *returns = BPF_CORE_READ(task, utask, return_instances);
+
+	for (int i = 0; i < RETURNS_MAX && returns; i++) {
+		if (BPF_CORE_READ(returns, stack) == thread->runtime_sp)
+			return BPF_CORE_READ(returns, orig_ret_vaddr) == thread->runtime_back;
+		returns = BPF_CORE_READ(returns, next);
+	}
+	return 0;
+}
+
 /*
  * A call of the runtime that is left out, as the driver tells the same: only one that gets there.
  * The runtime refuses some by itself, and answers others. Without its return, what is entered next
- * tells: a call below its place on the stack is within it, as long as its return address is there.
+ * tells: a call below its place on the stack is within it, as long as its return address is there,
+ * or a return probe's trampoline, which stands in its place from the call's entry on.
  */
 static __always_inline int runtime_is_open(const struct wire_thread *thread, struct pt_regs *ctx)
 {
@@ -310,7 +327,8 @@ static __always_inline int runtime_is_open(const struct wire_thread *thread, str
 	__u64 back = 0;
 
 	if (!bpf_probe_read_user(&back, sizeof(back), (void *)thread->runtime_sp))
-		return back == thread->runtime_back;
+		return back == thread->runtime_back ||
+		       (back == return_trampoline() && runtime_is_returned(thread));
 #endif
 	return 1;
 }

@@ -128,6 +128,7 @@ struct thread_struct {
 
 /* A return address that a return probe has replaced. */
 struct return_instance {
+	unsigned long stack; /* where that address lies */
 	unsigned long orig_ret_vaddr;
 	struct return_instance *next;
 } __ksym_struct;

@@ -2,9 +2,10 @@
 """Which functions are hooked and which calls are shown."""
 
 import json
+import os
 
 import checks
-from harness import Counts, Failure, Places, alone
+from harness import Counts, Failure, Places, alone, wait_until
 
 
 def test_only(case):
@@ -136,6 +137,32 @@ def test_no_returns_calls_that_the_runtime_refuses_are_counted(case):
     checks.differences("calls of the driver", made, {name: result.names()[name] for name in made})
     checks.equal("calls of it alone", result.counts.of("calls")["cuCtxSynchronize"],
                  result.names()["cuCtxSynchronize"])
+
+
+def test_no_returns_beside_return_probes_of_another_tracer(case):
+    """The return address of a call is another one from its entry on: it is within the call all the same."""
+    case.env["LD_LIBRARY_PATH"] = Places.libraries("push")
+    case.env["SAMPLE_WAIT"] = case.path("go")
+    program = case.program("answers", 50)
+    wait_until(lambda: os.path.exists(f"/proc/{program.pid}/maps") and "libcudart" in
+               open(f"/proc/{program.pid}/maps").read(), "the runtime")
+    first = case.start_trace([], ["-p", str(program.pid), "--layer", "both"], "first")
+    case.attached(first)
+    traced = case.start_trace([], ["-p", str(program.pid), "--no-returns"], "traced")
+    case.attached(traced)
+    last = case.start_trace([], ["-p", str(program.pid), "--layer", "both"], "last")
+    case.attached(last)
+    open(case.path("go"), "w").close()
+    checks.equal("status", 0, program.wait())
+    result = case.result(traced, "traced")
+    for name, other in (("first", first), ("last", last)):
+        alone = case.result(other, name)
+        checks.equal(f"returns of the {name}", True, all(
+            "duration_us" in call for call in alone.calls() if call["name"] == "cudaMalloc"))
+        checks.equal(f"cudaMalloc of the {name}", 200, alone.names()["cudaMalloc"])
+    counted_alone(case, result.summary)
+    made = Counts(case.path("counts")).of("driver")
+    checks.differences("calls of the driver", made, {name: result.names()[name] for name in made})
 
 
 def test_no_returns_refused_calls_are_counted_where_calls_are_summed_up(case):

@@ -9,8 +9,19 @@ struct pt_regs {
 /* What a thread of the target has done so far. */
 static struct task_struct {
 	__u64 min_flt, nvcsw, nivcsw;
+	struct {
+		int mode;
+	} seccomp;
 } task_of_me;
 static size_t looks; /* at it */
+
+/* Return addresses that the kernel has replaced, the innermost call's first. */
+struct return_instance {
+	unsigned long stack, orig_ret_vaddr;
+	struct return_instance *next;
+};
+static struct return_instance replaced[20], *innermost;
+static const void *read_from;
 
 #define TRAMPOLINE                              0x7ffff000u
 #define PT_REGS_IP(ctx)                         ((ctx)->ip)
@@ -21,7 +32,16 @@ static size_t looks; /* at it */
 #define PT_REGS_PARM3(ctx)                      0
 #define PT_REGS_PARM4(ctx)                      0
 #define PT_REGS_PARM5(ctx)                      0
-#define BPF_CORE_READ(task, ...)                ((void)(task), TRAMPOLINE)
+#define BPF_CORE_READ(from, field, ...)         (read_from = (from), READ_##field)
+#define READ_mm                                 TRAMPOLINE
+#define READ_seccomp                            task_of_me.seccomp
+#define READ_min_flt                            task_of_me.min_flt
+#define READ_nvcsw                              task_of_me.nvcsw
+#define READ_nivcsw                             task_of_me.nivcsw
+#define READ_utask                              innermost
+#define READ_stack                              (((const struct return_instance *)read_from)->stack)
+#define READ_orig_ret_vaddr                     (((const struct return_instance *)read_from)->orig_ret_vaddr)
+#define READ_next                               (((const struct return_instance *)read_from)->next)
 #define bpf_get_func_ip(ctx)                    ((ctx)->ip)
 #define bpf_get_current_task()                  ((__u64)0)
 #define bpf_get_current_task_btf()              (looks++, &task_of_me)
@@ -332,6 +352,88 @@ static void test_a_thread_that_did_something_between_makes_two_calls(void **unus
 	assert_int_equal(calls_of_a_trap(50000000, 0, 0, 0), 2);
 }
 
+/* ---- calls of the runtime without returns --------------------------------------------------- */
+
+#define CALLER 0x4000
+
+/* Its return address is put there by the call, and then, perhaps, taken by another's probe. */
+static void enter_runtime(int level)
+{
+	struct pt_regs regs = { .ip = 0x1000 + ALLOC, .sp = sp_of(level) };
+
+	stack_words[LEVELS - 2 - level] = CALLER + (__u64)level;
+	runtime_note(thread(), &regs, ALLOC);
+}
+
+static void replace(int level)
+{
+	size_t n = innermost ? (size_t)(innermost - replaced) + 1 : 0;
+
+	replaced[n] = (struct return_instance){ sp_of(level), stack_words[LEVELS - 2 - level],
+		                                innermost };
+	innermost = &replaced[n];
+	stack_words[LEVELS - 2 - level] = TRAMPOLINE;
+}
+
+/* How many calls of the runtime were refused, once the driver is entered at that level. */
+static __u64 refused(int level)
+{
+	struct pt_regs regs = { .ip = 0x1000 + LAUNCH, .sp = sp_of(level) };
+
+	runtime_settle(thread(), &regs);
+	assert_int_equal(thread()->runtime_sp, 0);
+	return state.alone[ALLOC];
+}
+
+static void runtime(void)
+{
+	innermost = NULL;
+	enter(CALLBACK, 0); /* the thread is known */
+	leave(0);
+}
+
+static void test_a_call_is_within_one_of_which_another_has_the_return(void **unused)
+{
+	runtime();
+	enter_runtime(3);
+	replace(3);
+	for (int i = 4; i < 18; i++) /* and those of functions between */
+		replace(i);
+	assert_int_equal(refused(20), 0);
+}
+
+static void test_what_another_has_of_a_later_call_is_not_that_one_s(void **unused)
+{
+	runtime();
+	enter_runtime(3);
+	replace(3);
+	innermost = NULL; /* it is over */
+	stack_words[LEVELS - 2 - 3] = 0x5000;
+	replace(3); /* of a function that is called from elsewhere */
+	assert_int_equal(refused(5), 1);
+}
+
+static void test_a_trampoline_that_is_left_on_the_stack_is_of_no_call(void **unused)
+{
+	runtime();
+	enter_runtime(3);
+	replace(3);
+	innermost = NULL;
+	assert_int_equal(refused(5), 1);
+}
+
+static void test_without_probes_of_others_the_return_address_tells(void **unused)
+{
+	runtime();
+	enter_runtime(3);
+	assert_int_equal(refused(5), 0);
+	enter_runtime(3);
+	stack_words[LEVELS - 2 - 3] = 0x5000;
+	assert_int_equal(refused(5), 1);
+	enter_runtime(3);
+	assert_int_equal(refused(2), 2); /* above its place */
+}
+
 /* ---- main ---------------------------------------------------------------------------------- */
 
 #define TEST(name)  cmocka_unit_test_setup_teardown(name, fresh, forget)
@@ -354,6 +456,10 @@ int main(void)
 		TEST(test_a_return_from_above_calls_too_deep_ends_them),
 		TEST(test_the_thread_is_looked_at_in_traps_of_files_that_are_alike_alone),
 		TEST(test_files_that_become_alike_within_a_trap_have_one_call),
+		TEST(test_a_call_is_within_one_of_which_another_has_the_return),
+		TEST(test_what_another_has_of_a_later_call_is_not_that_one_s),
+		TEST(test_a_trampoline_that_is_left_on_the_stack_is_of_no_call),
+		TEST(test_without_probes_of_others_the_return_address_tells),
 		ALIKE(test_a_trap_of_two_modules_is_one_call),
 		ALIKE(test_a_trap_in_which_the_thread_lost_its_processor_is_one_call),
 		ALIKE(test_a_thread_that_did_something_between_makes_two_calls),
