@@ -18,7 +18,15 @@
 #define TURNS   200
 #define MS      1000000ull
 
-enum { LAUNCH = 307, SYNCHRONIZE = 126, BEGIN_CAPTURE = 400, END_CAPTURE = 401, QUERY = 304 };
+enum {
+	LAUNCH = 307,
+	SYNCHRONIZE = 126,
+	BEGIN_CAPTURE = 400,
+	END_CAPTURE = 401,
+	QUERY = 304,
+	GET_CURRENT = 305,
+	IS_CAPTURING = 306
+};
 
 static uint32_t is_over, inside, passed;
 
@@ -172,9 +180,32 @@ static void test_a_launch_that_was_right_tells_a_context(void **state)
 	assert_true(callback(LAUNCH, "cuLaunchKernel", CUPTI_EXIT, 0));
 	enter(LAUNCH, "cuLaunchKernel");
 	assert_false(callback(LAUNCH, "cuLaunchKernel", CUPTI_EXIT, 201));
-	enter(QUERY, "cuCtxGetCurrent"); /* of a context that may be gone */
-	assert_false(callback(QUERY, "cuCtxGetCurrent", CUPTI_EXIT, 0));
+	enter(QUERY, "cuEventQuery"); /* of a context that may be gone */
+	assert_false(callback(QUERY, "cuEventQuery", CUPTI_EXIT, 0));
 	gate_end();
+}
+
+static void test_who_asks_for_what_is_known_is_neither_held_nor_told_of_again(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		gate_begin();
+		assert_int_equal(gate_spare(), 0);
+		enter(GET_CURRENT, "cuCtxGetCurrent");
+		assert_true(gate_close(20 * MS)); /* nor waited for */
+		leave(GET_CURRENT, "cuCtxGetCurrent");
+		enter(IS_CAPTURING, "cuStreamIsCapturing"); /* would last two seconds */
+		assert_true(gate_lasts());
+		gate_open();
+		leave(IS_CAPTURING, "cuStreamIsCapturing");
+		enter(LAUNCH, "cuLaunchKernel");
+		leave(LAUNCH, "cuLaunchKernel");
+		assert_int_equal(gate_spare() + gate_spare(), GET_CURRENT + IS_CAPTURING);
+		assert_int_equal(gate_spare(), 0);
+		enter(GET_CURRENT, "cuCtxGetCurrent"); /* which was on its way */
+		leave(GET_CURRENT, "cuCtxGetCurrent");
+		assert_int_equal(gate_spare(), 0);
+		gate_end(); /* another session has all callbacks again */
+	}
 }
 
 static void test_it_lasts_less_long_than_who_is_held(void **state)
@@ -221,6 +252,7 @@ int main(void)
 		cmocka_unit_test(test_a_call_of_a_former_session_is_not_waited_for),
 		cmocka_unit_test(test_a_capture_keeps_it_open),
 		cmocka_unit_test(test_a_launch_that_was_right_tells_a_context),
+		cmocka_unit_test(test_who_asks_for_what_is_known_is_neither_held_nor_told_of_again),
 		cmocka_unit_test(test_it_lasts_less_long_than_who_is_held),
 		cmocka_unit_test(test_nobody_is_held_for_ever),
 	};

@@ -386,6 +386,14 @@ static void enable_callbacks(uint32_t kinds)
 	}
 }
 
+void cupti_spare(void)
+{
+	uint32_t id;
+
+	while (gate_counts() && (id = gate_spare()))
+		f.cuptiEnableCallback(0, subscriber, CUPTI_DOMAIN_DRIVER, id);
+}
+
 int cupti_begin(uint32_t kinds, int given, bool calls_are_open, struct failure *failure)
 {
 	struct agent_shared *shared = writer_shared();

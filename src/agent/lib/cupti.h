@@ -27,6 +27,9 @@ bool cupti_entered(void);
 /* Asks for the records of what is finished; `all`: for unfinished ones as well. */
 void cupti_flush(bool all);
 
+/* Callbacks that have come and that nobody needs: not one more. Now and then. */
+void cupti_spare(void);
+
 /* Compares clocks again, where they are two. */
 void cupti_clock(void);
 

@@ -39,14 +39,38 @@ enum kind {
 	KIND_WORKS, /* gives the context work, or memory */
 	KIND_CAPTURE_BEGINS,
 	KIND_CAPTURE_ENDS,
+	KIND_ANSWERS, /* what is known, and asks CUPTI nothing while it has a lock */
+	KIND_SPARED,  /* the same, of which callbacks are not wanted any more */
 };
 
 /* CUresult of cuStreamEndCapture where there is no capture any more. */
 #define CAPTURE_INVALIDATED 901
 #define CAPTURE_UNJOINED    904
 
+/* By which names begin. PyTorch makes thousands of these calls in a step. */
+static bool answers(const char *function)
+{
+	static const char *const names[] = {
+		"cuCtxGet",
+		"cuDeviceGetAttribute",
+		"cuDeviceGetCount",
+		"cuDevicePrimaryCtxGetState",
+		"cuPointerGetAttribute",
+		"cuStreamGet",
+		"cuStreamIsCapturing",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strncmp(function, names[i], strlen(names[i])))
+			return true;
+	}
+	return false;
+}
+
 static enum kind kind_by_name(const char *function)
 {
+	if (answers(function))
+		return KIND_ANSWERS;
 	if (strstr(function, "Synchronize"))
 		return KIND_WAITS;
 	if (!strncmp(function, "cuLaunch", 8) || !strncmp(function, "cuGraphLaunch", 13) ||
@@ -57,9 +81,11 @@ static enum kind kind_by_name(const char *function)
 	return strncmp(function, "cuStreamEndCapture", 18) ? KIND_COUNTS : KIND_CAPTURE_ENDS;
 }
 
+static uint8_t known[IDS];
+static bool any_to_spare; /* of KIND_ANSWERS */
+
 static enum kind kind_of(uint32_t id, const char *function)
 {
-	static uint8_t known[IDS];
 	uint8_t kind;
 
 	if (id >= IDS || !function)
@@ -68,6 +94,8 @@ static enum kind kind_of(uint32_t id, const char *function)
 	if (kind == KIND_NEW) {
 		kind = (uint8_t)kind_by_name(function);
 		__atomic_store_n(&known[id], kind, __ATOMIC_RELAXED);
+		if (kind == KIND_ANSWERS)
+			__atomic_store_n(&any_to_spare, true, __ATOMIC_RELEASE);
 	}
 	return kind;
 }
@@ -123,7 +151,7 @@ bool gate_call(uint32_t id, const struct cupti_callback_data *data)
 	uint32_t round = __atomic_load_n(&round_now, __ATOMIC_ACQUIRE);
 	enum kind kind = kind_of(id, data->function);
 
-	if (is_own || !round)
+	if (is_own || !round || kind >= KIND_ANSWERS)
 		return false;
 	if (here.round != round) {
 		here.round = round;
@@ -152,6 +180,10 @@ void gate_begin(void)
 {
 	if (!++rounds)
 		rounds = 1;
+	for (size_t i = 0; i < IDS; i++) {
+		if (known[i] == KIND_SPARED)
+			known[i] = KIND_NEW;
+	}
 	__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&captures, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&round_now, rounds, __ATOMIC_RELEASE);
@@ -161,6 +193,21 @@ void gate_end(void)
 {
 	__atomic_store_n(&round_now, 0, __ATOMIC_RELEASE);
 	gate_open();
+}
+
+uint32_t gate_spare(void)
+{
+	if (!__atomic_load_n(&any_to_spare, __ATOMIC_RELAXED))
+		return 0;
+	__atomic_store_n(&any_to_spare, false, __ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < IDS; i++) {
+		if (__atomic_load_n(&known[i], __ATOMIC_SEQ_CST) != KIND_ANSWERS)
+			continue;
+		__atomic_store_n(&known[i], KIND_SPARED, __ATOMIC_RELAXED);
+		__atomic_store_n(&any_to_spare, true, __ATOMIC_RELAXED); /* there may be more */
+		return i;
+	}
+	return 0;
 }
 
 void gate_forked(void)

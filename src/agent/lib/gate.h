@@ -33,6 +33,10 @@ bool gate_counts(void);
 /* Whether a call that gives a context work is over, and was right: the context is one. */
 bool gate_call(uint32_t id, const struct cupti_callback_data *data);
 
+/* A call of the driver's whose callbacks are not needed, as it only answers; 0: none, or none more.
+ * Of the session's thread, at times. */
+uint32_t gate_spare(void);
+
 /* Waits for `most_ns`. Calls that wait for the GPU hold no locks meanwhile, and are let be. */
 bool gate_close(uint64_t most_ns);
 

@@ -295,6 +295,7 @@ static void turn_running(struct session *session)
 	if (now - session->flush_ns >= session->flush_ms * MS) {
 		session->flush_ns = now;
 		cupti_flush(false);
+		cupti_spare();
 	}
 	session->stalls_ns = stalls_turn(now);
 	if (now - session->clock_ns >= CLOCK_EVERY_NS) {

@@ -122,10 +122,14 @@ static void tell(struct sim_call *call, bool exit)
 	client_leave();
 }
 
-/* The real driver holds a context's lock in its calls, but not while it waits for the GPU. */
+/* The real driver calls CUPTI with a context's lock in its calls, but not while it waits for the
+ * GPU, nor where it only answers what is known. */
 static bool has_locks(const struct sim_call *call)
 {
-	return call->site->layer == SIM_DRIVER && !strstr(call->site->name, "Synchronize");
+	const char *name = call->site->name;
+
+	return call->site->layer == SIM_DRIVER && !strstr(name, "Synchronize") &&
+	       strncmp(name, "cuCtxGet", 8) && strcmp(name, "cuStreamIsCapturing");
 }
 
 bool call_others_are_inside(void)
