@@ -4,12 +4,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "base/array.h"
+#include "base/json_in.h"
 #include "base/map.h"
 #include "base/xalloc.h"
 #include "base/secure_file.h"
@@ -77,79 +76,116 @@ static void pods_put(struct process_pods *pods, bool pod, const char *id, const 
 	HASH_ADD_STR(*entries, id, entry);
 }
 
-static const char *text_of(sqlite3_stmt *row, int column)
-{
-	const char *text = (const char *)sqlite3_column_text(row, column);
+struct pods_reading {
+	struct process_pods *pods;
+	char uid[IDENTITY_ID], name[IDENTITY_POD], namespace[IDENTITY_LABEL];
+	char hash[IDENTITY_ID]; /* that a pod without an API server has for a UID in cgroups */
+	char container[IDENTITY_LABEL], id[32 + IDENTITY_ID]; /* "containerd://ID" */
+};
 
-	return text ? text : "";
+static bool is_key(const char *key, size_t bytes, const char *wanted)
+{
+	return bytes == strlen(wanted) && !memcmp(key, wanted, bytes);
 }
 
-/* uid, name, namespace, and the hash that a pod without an API server has for a UID in cgroups */
-static void take_pod(struct process_pods *pods, sqlite3_stmt *row)
+static void read_annotation(void *data, struct json_in *in, const char *key, size_t bytes)
 {
-	const char *name = text_of(row, 1), *namespace = text_of(row, 2);
+	struct pods_reading *reading = data;
 
-	if (!process_pod_is_name(name, IDENTITY_POD - 1, true) ||
-	    !process_pod_is_name(namespace, IDENTITY_LABEL - 1, false))
+	if (is_key(key, bytes, "kubernetes.io/config.hash"))
+		json_in_text(in, reading->hash, sizeof(reading->hash));
+	else
+		json_in_skip(in);
+}
+
+static void read_metadata(void *data, struct json_in *in, const char *key, size_t bytes)
+{
+	struct pods_reading *reading = data;
+
+	if (is_key(key, bytes, "uid"))
+		json_in_text(in, reading->uid, sizeof(reading->uid));
+	else if (is_key(key, bytes, "name"))
+		json_in_text(in, reading->name, sizeof(reading->name));
+	else if (is_key(key, bytes, "namespace"))
+		json_in_text(in, reading->namespace, sizeof(reading->namespace));
+	else if (is_key(key, bytes, "annotations"))
+		json_in_each(in, '{', read_annotation, reading);
+	else
+		json_in_skip(in);
+}
+
+static void read_container_word(void *data, struct json_in *in, const char *key, size_t bytes)
+{
+	struct pods_reading *reading = data;
+
+	if (is_key(key, bytes, "name"))
+		json_in_text(in, reading->container, sizeof(reading->container));
+	else if (is_key(key, bytes, "containerID"))
+		json_in_text(in, reading->id, sizeof(reading->id));
+	else
+		json_in_skip(in);
+}
+
+static void read_container(void *data, struct json_in *in, const char *key, size_t bytes)
+{
+	struct pods_reading *reading = data;
+	const char *id;
+
+	reading->container[0] = reading->id[0] = '\0';
+	json_in_each(in, '{', read_container_word, reading);
+	id = strstr(reading->id, "://");
+	if (id && process_pod_is_name(reading->container, IDENTITY_LABEL - 1, false))
+		pods_put(reading->pods, false, id + 3, reading->container, "");
+}
+
+static void read_status(void *data, struct json_in *in, const char *key, size_t bytes)
+{
+	if (is_key(key, bytes, "containerStatuses") ||
+	    is_key(key, bytes, "initContainerStatuses") ||
+	    is_key(key, bytes, "ephemeralContainerStatuses"))
+		json_in_each(in, '[', read_container, data);
+	else
+		json_in_skip(in);
+}
+
+static void read_pod_part(void *data, struct json_in *in, const char *key, size_t bytes)
+{
+	if (is_key(key, bytes, "metadata"))
+		json_in_each(in, '{', read_metadata, data);
+	else if (is_key(key, bytes, "status"))
+		json_in_each(in, '{', read_status, data);
+	else
+		json_in_skip(in);
+}
+
+static void read_pod(void *data, struct json_in *in, const char *key, size_t bytes)
+{
+	struct pods_reading *reading = data;
+
+	reading->uid[0] = reading->name[0] = reading->namespace[0] = reading->hash[0] = '\0';
+	json_in_each(in, '{', read_pod_part, reading);
+	if (!process_pod_is_name(reading->name, IDENTITY_POD - 1, true) ||
+	    !process_pod_is_name(reading->namespace, IDENTITY_LABEL - 1, false))
 		return;
-	pods_put(pods, true, text_of(row, 0), name, namespace);
-	pods_put(pods, true, text_of(row, 3), name, namespace);
+	pods_put(reading->pods, true, reading->uid, reading->name, reading->namespace);
+	pods_put(reading->pods, true, reading->hash, reading->name, reading->namespace);
 }
 
-/* "containerd://ID", name */
-static void take_container(struct process_pods *pods, sqlite3_stmt *row)
+static void read_answer(void *data, struct json_in *in, const char *key, size_t bytes)
 {
-	const char *id = strstr(text_of(row, 0), "://"), *name = text_of(row, 1);
-
-	if (id && process_pod_is_name(name, IDENTITY_LABEL - 1, false))
-		pods_put(pods, false, id + 3, name, "");
-}
-
-static const char pods_query[] =
-	"SELECT json_extract(value, '$.metadata.uid'), json_extract(value, '$.metadata.name'), "
-	"json_extract(value, '$.metadata.namespace'), "
-	"json_extract(value, '$.metadata.annotations.\"kubernetes.io/config.hash\"') "
-	"FROM json_each(?1, '$.items')";
-static const char containers_query[] =
-	"SELECT json_extract(c.value, '$.containerID'), json_extract(c.value, '$.name') "
-	"FROM json_each(?1, '$.items') AS p, json_each(p.value, ?2) AS c";
-
-/* `path`: NULL for the pods themselves. */
-static int take_all(struct process_pods *pods, sqlite3 *db, const char *json, size_t bytes,
-                    const char *path)
-{
-	sqlite3_stmt *query = NULL;
-	int rc = sqlite3_prepare_v2(db, path ? containers_query : pods_query, -1, &query, NULL);
-
-	if (rc == SQLITE_OK)
-		rc = sqlite3_bind_text(query, 1, json, (int)bytes, SQLITE_STATIC);
-	if (rc == SQLITE_OK && path)
-		rc = sqlite3_bind_text(query, 2, path, -1, SQLITE_STATIC);
-	while (rc == SQLITE_OK && (rc = sqlite3_step(query)) == SQLITE_ROW) {
-		if (path)
-			take_container(pods, query);
-		else
-			take_pod(pods, query);
-		rc = SQLITE_OK;
-	}
-	sqlite3_finalize(query);
-	return rc == SQLITE_DONE ? 0 : -EBADMSG;
+	if (is_key(key, bytes, "items"))
+		json_in_each(in, '[', read_pod, data);
+	else
+		json_in_skip(in);
 }
 
 int process_pods_read(struct process_pods *pods, const char *json, size_t bytes)
 {
-	static const char *const lists[] = { NULL, "$.status.containerStatuses",
-		                             "$.status.initContainerStatuses",
-		                             "$.status.ephemeralContainerStatuses" };
-	sqlite3 *db = NULL;
-	int rc = 0;
+	struct json_in in = { .at = json, .end = json + bytes };
+	struct pods_reading reading = { .pods = pods };
 
-	if (bytes > INT32_MAX || sqlite3_open(":memory:", &db) != SQLITE_OK)
-		rc = -EBADMSG;
-	for (size_t i = 0; !rc && i < ARRAY_SIZE(lists); i++)
-		rc = take_all(pods, db, json, bytes, lists[i]);
-	sqlite3_close(db);
-	return rc;
+	json_in_each(&in, '{', read_answer, &reading);
+	return json_in_ends(&in) ? 0 : -EBADMSG;
 }
 
 /* Of the old entries into the new ones; these are left with what is to be freed. */

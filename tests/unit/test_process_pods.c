@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "node/process_curl.h"
 #include "node/process_kubelet.h"
 
@@ -149,6 +150,63 @@ static void test_pods_are_bounded(void **state)
 	free(json);
 }
 
+/* 16 MiB of small pods and containers, which took a minute of a processor and 320 MiB of memory
+ * when SQLite read them: now a part of a second. The agent could not end as long. */
+static void test_whoever_answers_takes_no_time(void **state)
+{
+	static const char *const begins[] = { "{\"items\":[",
+		                              "{\"items\":[{\"status\":{\"containerStatuses\":[" };
+	static const char *const ends[] = { "{}]}", "{}]}}]}" };
+	char *json = malloc(PROCESS_CURL_MOST + 64);
+
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t began = clock_of_ns(CLOCK_THREAD_CPUTIME_ID);
+		char *at = stpcpy(json, begins[i]);
+
+		while (at < json + PROCESS_CURL_MOST - 64)
+			at = stpcpy(at, "{},");
+		strcpy(at, ends[i]);
+		take(json);
+		assert_in_range(clock_of_ns(CLOCK_THREAD_CPUTIME_ID) - began, 0, 4000000000ull);
+	}
+	free(json);
+}
+
+/* Brackets in brackets take no stack. */
+static void test_whoever_answers_takes_no_stack(void **state)
+{
+	char *json = malloc(PROCESS_CURL_MOST);
+
+	strcpy(json, "{\"items\":");
+	memset(json + 9, '[', PROCESS_CURL_MOST - 9);
+	assert_int_equal(process_pods_read(pods, json, PROCESS_CURL_MOST), -EBADMSG);
+	free(json);
+}
+
+/* Its text may end anywhere, and what is behind it is nobody's. */
+static void test_answers_that_are_cut(void **state)
+{
+	for (size_t bytes = 0; bytes < sizeof(answer) - 1; bytes++) {
+		char *json = malloc(bytes + 1); /* a place of its own: a sanitizer sees its end */
+
+		memcpy(json, answer, bytes);
+		assert_int_equal(process_pods_read(pods, json, bytes), -EBADMSG);
+		free(json);
+	}
+}
+
+static void test_texts_with_escapes_are_none(void **state)
+{
+	struct process_identity who;
+
+	take("{\"items\":[{\"metadata\":{\"name\":\"a\\u0062\",\"namespace\":\"n\",\"uid\":\"" OTHER
+	     "\"}},{\"metadata\":{\"x\\\"y\":\"\\\\\",\"name\":\"b\",\"namespace\":\"n\",\"uid\":"
+	     "\"" UID "\"}}]}");
+	assert_false(name(OTHER, "", &who));
+	assert_true(name(UID, "", &who));
+	assert_string_equal(who.pod, "b");
+}
+
 /* They stand between quotes in what curl is told. */
 static void test_addresses_and_tokens(void **state)
 {
@@ -176,6 +234,10 @@ int main(void)
 		TEST(test_pods_that_are_gone_are_kept_for_a_while),
 		TEST(test_answers_that_are_none),
 		TEST(test_pods_are_bounded),
+		TEST(test_whoever_answers_takes_no_time),
+		TEST(test_whoever_answers_takes_no_stack),
+		TEST(test_answers_that_are_cut),
+		TEST(test_texts_with_escapes_are_none),
 		TEST(test_addresses_and_tokens),
 	};
 
