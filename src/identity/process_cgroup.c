@@ -251,7 +251,7 @@ static void look_for_unit(struct process_cgroup_walk *walk, const char *part)
 {
 	char text[PART_MAX + 1];
 
-	if (walk->cgroup->unit[0] || walk->slurm ||
+	if (walk->cgroup->unit[0] || walk->slurm || walk->users ||
 	    (!ends(part, ".service") && !ends(part, ".scope")))
 		return;
 	snprintf(text, sizeof(text), "%s", part);
@@ -296,6 +296,13 @@ static bool is_strangers_unit(const char *part)
 	return !ends(part, "_slurmstepd.scope");
 }
 
+/* "user/NAME/0", which libpam-cgfs makes where hierarchies are of before version 2, and hands to
+ * the user. */
+static bool is_pams(const struct process_cgroup_walk *walk, const char *part)
+{
+	return !walk->parent[0] && !strcmp(part, "user");
+}
+
 static void take_part(struct process_cgroup_walk *walk, const char *part)
 {
 	look_for_pod(walk, part);
@@ -303,7 +310,7 @@ static void take_part(struct process_cgroup_walk *walk, const char *part)
 	if (!is_container(walk, part) && !walk->inside)
 		look_for_unit(walk, part);
 	walk->by = maker_of(part, walk->by);
-	walk->users = walk->users || is_strangers_unit(part);
+	walk->users = walk->users || is_strangers_unit(part) || is_pams(walk, part);
 	snprintf(walk->parent, sizeof(walk->parent), "%s", part);
 }
 

@@ -121,6 +121,13 @@ static void test_what_a_user_makes_is_his_own_word(void **state)
 	process_cgroup_parse("/user.slice/user-1000.slice/session-3.scope/slurm/uid_0/job_7",
 	                     &cgroup);
 	assert_int_equal(cgroup.slurm_by, IDENTITY_OWN_WORD);
+	process_cgroup_parse("/user/eve/0/kubepods/burstable/pod" UID "/" ID, &cgroup);
+	assert_int_equal(cgroup.pod_by, IDENTITY_OWN_WORD); /* by libpam-cgfs */
+	assert_int_equal(cgroup.container_by, IDENTITY_OWN_WORD);
+	process_cgroup_parse("/user/eve/0/slurm/uid_0/job_7", &cgroup);
+	assert_int_equal(cgroup.slurm_by, IDENTITY_OWN_WORD);
+	process_cgroup_parse("/user/eve/0/sshd.service", &cgroup);
+	assert_string_equal(cgroup.unit, "");
 	process_cgroup_parse("/system.slice/x_slurmstepd.scope.service/slurmstepd.scope/job_7",
 	                     &cgroup);
 	assert_int_equal(cgroup.slurm_by, IDENTITY_OWN_WORD);
