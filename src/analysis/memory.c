@@ -477,6 +477,7 @@ static __attribute__((noinline)) uint64_t follow_call(struct memory *memory,
 
 uint64_t memory_event(struct memory *memory, const struct event *event)
 {
+	memory->n_events++;
 	switch (event->type) {
 	case EVENT_CALL:
 		return memory_follows(event->call->op) ? follow_call(memory, event) : 0;
@@ -592,6 +593,7 @@ void memory_free(struct memory *memory)
 	}
 	for (size_t i = 0; i < memory->n_functions; i++)
 		free(memory->functions[i]);
+	quota_free(&memory->graph_work);
 	free(memory->processes);
 	free(memory->functions);
 	free(memory);

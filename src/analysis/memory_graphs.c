@@ -118,12 +118,13 @@ uint64_t memory_follow_vmm(struct memory *memory, const struct event *event)
 #define NODES_MAX 65536
 
 /*
- * A launch of a graph, a few bytes of a trace, goes through all of its nodes. So each event of them
- * is worth so many nodes, as at the begin is what WORK_FIRST says: 0.5 s. What is beyond is counted
- * as not followed.
+ * A launch of a graph, a few bytes of a trace, goes through all of its nodes, in some 200 ns each.
+ * So each event, of whichever kind and process, is worth so many nodes, as at the begin is what
+ * WORK_FIRST says, of all processes together. One user but root has three quarters of that. What is
+ * beyond is counted as not followed.
  */
 #define WORK_FIRST 4000000
-#define WORK_EACH  256
+#define WORK_EACH  8
 
 struct graph_node {
 	uint64_t address, bytes; /* bytes 0: it frees */
@@ -143,8 +144,6 @@ struct graph {
 struct memory_graphs {
 	struct graph recorded; /* that no capture has ended of */
 	struct graph *graphs, *execs;
-	uint64_t work; /* that was done */
-	uint64_t due;  /* that may be */
 };
 
 static struct memory_graphs *graphs_of(struct memory *memory, const struct event *event)
@@ -154,7 +153,6 @@ static struct memory_graphs *graphs_of(struct memory *memory, const struct event
 	if (!process->graphs) {
 		process->graphs = xcalloc(1, sizeof(*process->graphs));
 		process->graphs->recorded.end = &process->graphs->recorded.first;
-		process->graphs->due = WORK_FIRST;
 	}
 	return process->graphs;
 }
@@ -206,13 +204,14 @@ static void take_nodes(struct graph *graph, struct graph *from)
 	from->first = NULL;
 }
 
-/* Whether there may be so much more work. */
-static bool may_work(struct memory_graphs *graphs, size_t nodes)
+/* Whether there may be so much more work for a process. */
+static bool may_work(struct memory *memory, const struct process *process, size_t nodes)
 {
-	if (graphs->work + nodes > graphs->due)
-		return false;
-	graphs->work += nodes;
-	return true;
+	struct quota *work = &memory->graph_work;
+
+	work->all.most = WORK_FIRST + WORK_EACH * memory->n_events;
+	work->user.most = work->all.most / 4 * 3;
+	return !quota_take(work, process->person, 0, nodes);
 }
 
 static void drop_all(struct memory *memory, struct graph **all)
@@ -307,7 +306,7 @@ static void instantiate(struct memory *memory, struct memory_graphs *graphs,
 		empty(memory, exec);
 	else if (graph)
 		leave_out(memory, event, graph);
-	if (graph && exec && (graph->cut || !may_work(graphs, graph->n))) {
+	if (graph && exec && (graph->cut || !may_work(memory, event->process, graph->n))) {
 		exec->n = graph->n;
 		exec->allocates = graph->allocates;
 		exec->bytes = graph->bytes;
@@ -324,7 +323,7 @@ static void launch(struct memory *memory, struct process_memory *process, const 
 	const struct graph *exec = find_graph(process->graphs->execs, event->call->args.handle);
 	struct memory_allocation made = memory_about(event, MEMORY_ASYNC);
 
-	if (exec && (exec->cut || !may_work(process->graphs, exec->n))) {
+	if (exec && (exec->cut || !may_work(memory, event->process, exec->n))) {
 		made.bytes = exec->bytes;
 		memory_add_untracked(memory, &made, exec->allocates);
 		return;
@@ -361,8 +360,6 @@ void memory_follow_graph(struct memory *memory, const struct event *event)
 	struct process_memory *process = memory_find_process(memory, event->process->id);
 	struct memory_graphs *graphs = process ? process->graphs : NULL;
 
-	if (graphs)
-		graphs->due += WORK_EACH;
 	if (event->call->op == OP_GRAPH_ALLOC || event->call->op == OP_GRAPH_FREE)
 		add_to_graph(memory, event);
 	else if (graphs && event->call->op == OP_CAPTURE_END)

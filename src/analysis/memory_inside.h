@@ -4,6 +4,7 @@
 
 #include "analysis/memory.h"
 #include "base/hash.h"
+#include "base/quota.h"
 
 /* Live at a time, 256 bytes each with their place in the table; those beyond are counted as
  * untracked: their frees are unknown. */
@@ -54,6 +55,8 @@ struct memory {
 	struct allocation *late; /* oldest first */
 	size_t n_late;
 	size_t n_graph_nodes; /* see memory_graphs.c */
+	struct quota graph_work;
+	uint64_t n_events; /* ever */
 	void (*changed)(void *data, const struct memory_change *change);
 	void *data;
 };

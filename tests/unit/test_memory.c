@@ -634,6 +634,53 @@ static void test_launches_of_a_huge_graph_cost_no_more_than_their_share(void **s
 	assert_true(end.tv_sec - begin.tv_sec < SECONDS_MOST);
 }
 
+#define CROWD      40
+#define CROWD_EACH 2000
+
+/* A graph of so many nodes, and as many launches of it. */
+static void launch_much(const struct process *process)
+{
+	for (int i = 0; i < CROWD_EACH; i++) {
+		struct call call = alloc_at("cudaMallocAsync", 0, A + (uint64_t)i * KIB, KIB);
+
+		call.flags |= CALL_CAPTURED;
+		follow(process, call);
+	}
+	for (int i = -2; i < CROWD_EACH; i++) {
+		struct call call = call_at(i == -2   ? "cudaStreamEndCapture"
+		                           : i == -1 ? "cudaGraphInstantiate"
+		                                     : "cudaGraphLaunch",
+		                           20 * (i + 3), 10);
+
+		call.op = i == -2 ? OP_CAPTURE_END : i == -1 ? OP_INSTANTIATE : OP_GRAPH_LAUNCH;
+		call.args.source = GRAPH;
+		call.args.handle = EXEC;
+		follow(process, call);
+	}
+	follow_process(process, EVENT_EXIT);
+}
+
+/* Each process had four million nodes of its own to begin with, which take a second. Of what all
+ * have one user leaves others a part. */
+static void test_processes_with_huge_graphs_share_the_time_for_them(void **state)
+{
+	static struct process crowd[CROWD];
+	struct process other = { .id = 200 + CROWD, .pid = 2000, .person = 1002 };
+	const struct memory_totals *totals;
+	struct timespec begin, end;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+	for (uint32_t i = 0; i < CROWD; i++) {
+		crowd[i] = (struct process){ .id = 200 + i, .pid = 1000 + i, .person = 1001 };
+		launch_much(&crowd[i]);
+	}
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	assert_true(end.tv_sec - begin.tv_sec < SECONDS_MOST);
+	launch_much(&other);
+	totals = memory_process_totals(memory, &other, MEMORY_ASYNC);
+	assert_true(totals->freed.count > 100 * CROWD_EACH);
+}
+
 /* ---- the rest ------------------------------------------------------------------------------ */
 
 #define HANDLES      60000
@@ -821,6 +868,7 @@ int main(void)
 		TEST(test_a_graph_that_is_cut_is_counted_whole),
 		TEST(test_a_graph_without_room_is_told_of),
 		TEST(test_launches_of_a_huge_graph_cost_no_more_than_their_share),
+		TEST(test_processes_with_huge_graphs_share_the_time_for_them),
 		TEST(test_ends_of_contexts_do_not_walk_what_is_of_none),
 		TEST(test_a_handle_and_an_address_may_be_the_same_number),
 		TEST(test_each_process_and_function_has_totals_of_its_own),
