@@ -5,18 +5,29 @@
 #include <string.h>
 
 #include "analysis/memory.h"
+#include "base/array.h"
 #include "base/order.h"
 #include "base/xalloc.h"
+
+/*
+ * A sum of memory that nobody has now is looked for among all that were freed: so many of these are
+ * looked at in all, and so many more for each event. What is beyond is counted as without room.
+ */
+#define LOOKS_FIRST 1000000000ull
+#define LOOKS_EACH  64
 
 struct managed_use {
 	struct consumer consumer; /* first: what callers hold */
 	struct memory *memory;    /* knows what is freed by which call */
 	struct managed_row rows[MANAGED_ROWS];
 	size_t n_rows;
-	struct managed_allocation *all; /* live ones and those that were hit */
+	struct managed_allocation *all, *sorted; /* live ones and those that were hit */
 	size_t n_all;
+	uint16_t live[MANAGED_ALLOCATIONS];  /* of all, by process and address */
+	uint16_t spare[MANAGED_ALLOCATIONS]; /* freed before they were hit; some were since */
+	size_t n_live, n_spare;
 	size_t last; /* that was found */
-	uint64_t dropped;
+	uint64_t looks, dropped;
 };
 
 /* ---- allocations --------------------------------------------------------------------------- */
@@ -31,11 +42,45 @@ static struct managed_allocation *room(struct managed_use *use)
 {
 	if (use->n_all < MANAGED_ALLOCATIONS)
 		return &use->all[use->n_all++];
-	for (size_t i = 0; i < use->n_all; i++) {
-		if (!use->all[i].live && !is_hit(&use->all[i]))
-			return &use->all[i];
+	while (use->n_spare) {
+		struct managed_allocation *at = &use->all[use->spare[--use->n_spare]];
+
+		if (!is_hit(at))
+			return at;
 	}
 	return NULL;
+}
+
+/* How many of the live ones begin before that address of a process. */
+static size_t live_before(const struct managed_use *use, const struct process *process,
+                          uint64_t address)
+{
+	return ARRAY_BEFORE(use->n_live, i,
+	                    use->all[use->live[i]].process->id < process->id ||
+	                            (use->all[use->live[i]].process->id == process->id &&
+	                             use->all[use->live[i]].address < address));
+}
+
+static void become_live(struct managed_use *use, const struct managed_allocation *at)
+{
+	size_t before = live_before(use, at->process, at->address);
+
+	memmove(&use->live[before + 1], &use->live[before],
+	        (use->n_live++ - before) * sizeof(use->live[0]));
+	use->live[before] = (uint16_t)(at - use->all);
+}
+
+static void become_freed(struct managed_use *use, const struct memory_allocation *of)
+{
+	size_t i = live_before(use, of->process, of->address);
+	struct managed_allocation *at = i < use->n_live ? &use->all[use->live[i]] : NULL;
+
+	if (!at || at->process != of->process || at->address != of->address)
+		return; /* there was no room for it */
+	at->live = false;
+	if (!is_hit(at))
+		use->spare[use->n_spare++] = use->live[i];
+	memmove(&use->live[i], &use->live[i + 1], (--use->n_live - i) * sizeof(use->live[0]));
 }
 
 static void follow(void *data, const struct memory_change *change)
@@ -46,22 +91,20 @@ static void follow(void *data, const struct memory_change *change)
 
 	if (of->kind != MEMORY_MANAGED)
 		return;
-	if (change->fate == MEMORY_MADE) {
-		at = room(use);
-		if (at)
-			*at = (struct managed_allocation){ .process = of->process,
-				                           .function = of->function,
-				                           .stack = of->stack,
-				                           .address = of->address,
-				                           .bytes = of->bytes,
-				                           .live = true };
+	if (change->fate != MEMORY_MADE) {
+		become_freed(use, of);
 		return;
 	}
-	for (size_t i = 0; i < use->n_all; i++) {
-		at = &use->all[i];
-		if (at->live && at->process == of->process && at->address == of->address)
-			at->live = false;
-	}
+	at = room(use);
+	if (!at)
+		return;
+	*at = (struct managed_allocation){ .process = of->process,
+		                           .function = of->function,
+		                           .stack = of->stack,
+		                           .address = of->address,
+		                           .bytes = of->bytes,
+		                           .live = true };
+	become_live(use, at);
 }
 
 static bool covers(const struct managed_allocation *at, const struct process *process,
@@ -71,31 +114,61 @@ static bool covers(const struct managed_allocation *at, const struct process *pr
 	       last >= at->address;
 }
 
-/* A live one first: its address may have been another's before. What is none has a row, too. */
-static struct managed_allocation *find(struct managed_use *use, const struct process *process,
-                                       uint64_t first, uint64_t last)
+/* The first that has any of it, of those that are live. */
+static struct managed_allocation *find_live(struct managed_use *use, const struct process *process,
+                                            uint64_t first, uint64_t last)
+{
+	size_t i = live_before(use, process, first);
+
+	for (i -= i > 0; i < use->n_live; i++) {
+		struct managed_allocation *at = &use->all[use->live[i]];
+
+		if (covers(at, process, first, last))
+			return at;
+		if (at->process->id > process->id ||
+		    (at->process == process && at->address >= first))
+			return NULL;
+	}
+	return NULL;
+}
+
+/* What is none of those that were freed has a row, too. */
+static struct managed_allocation *find_freed(struct managed_use *use, const struct process *process,
+                                             uint64_t first, uint64_t last)
 {
 	struct managed_allocation *freed = NULL, *none = NULL, *at;
 
-	if (use->last < use->n_all && use->all[use->last].live &&
-	    covers(&use->all[use->last], process, first, last))
-		return &use->all[use->last];
+	if (use->looks < use->n_all)
+		return NULL;
+	use->looks -= use->n_all;
 	for (size_t i = 0; i < use->n_all; i++) {
 		at = &use->all[i];
 		if (at->process == process && !at->function)
 			none = at;
-		if (!covers(at, process, first, last))
-			continue;
-		use->last = i;
-		if (at->live)
-			return at;
-		freed = at;
+		if (covers(at, process, first, last))
+			freed = at;
 	}
 	if (freed || none)
 		return freed ? freed : none;
 	at = room(use);
 	if (at)
 		*at = (struct managed_allocation){ .process = process };
+	return at;
+}
+
+/* A live one first: its address may have been another's before. */
+static struct managed_allocation *find(struct managed_use *use, const struct process *process,
+                                       uint64_t first, uint64_t last)
+{
+	struct managed_allocation *at;
+
+	if (use->last < use->n_all && use->all[use->last].live &&
+	    covers(&use->all[use->last], process, first, last))
+		return &use->all[use->last];
+	at = find_live(use, process, first, last);
+	if (!at)
+		return find_freed(use, process, first, last);
+	use->last = (size_t)(at - use->all);
 	return at;
 }
 
@@ -184,6 +257,7 @@ static int use_event(struct consumer *self, const struct event *event, struct er
 	struct managed_use *use = (struct managed_use *)self;
 	struct managed what;
 
+	use->looks += LOOKS_EACH;
 	memory_event(use->memory, event);
 	if (event->type != EVENT_OTHER_CALL || event->call->function->layer != LAYER_KERNEL ||
 	    !managed_parse(event->call->function->name, &what) || !what.sum)
@@ -199,6 +273,7 @@ static void use_free(struct consumer *self)
 
 	memory_free(use->memory);
 	free(use->all);
+	free(use->sorted);
 	free(use);
 }
 
@@ -209,6 +284,7 @@ struct consumer *managed_use_new(void)
 
 	use->consumer.ops = &ops;
 	use->memory = memory_new();
+	use->looks = LOOKS_FIRST;
 	use->all = xcalloc(MANAGED_ALLOCATIONS, sizeof(*use->all));
 	memory_tell_changes(use->memory, follow, use);
 	return &use->consumer;
@@ -238,10 +314,14 @@ const struct managed_allocation *managed_use_allocations(struct consumer *self, 
 {
 	struct managed_use *use = (struct managed_use *)self;
 
-	qsort(use->all, use->n_all, sizeof(*use->all), by_weight);
-	for (*n = 0; *n < use->n_all && is_hit(&use->all[*n]);)
-		++*n;
-	return use->all;
+	free(use->sorted);
+	use->sorted = xcalloc(use->n_all + 1, sizeof(*use->sorted));
+	*n = 0;
+	for (size_t i = 0; i < use->n_all; i++)
+		if (is_hit(&use->all[i]))
+			use->sorted[(*n)++] = use->all[i];
+	qsort(use->sorted, *n, sizeof(*use->sorted), by_weight);
+	return use->sorted;
 }
 
 uint64_t managed_use_dropped(const struct consumer *self)
