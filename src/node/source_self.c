@@ -201,6 +201,21 @@ static const struct metric_family unseen = {
 	"Processes so far that ended before a CUDA library of theirs could be looked into"
 };
 
+static const struct metric_family stacks = {
+	"cuscope_agent_stacks_lost", METRIC_COUNTER, NULL,
+	"Stacks of allocations that are not known, so that what leaks there has no place: there "
+	"was no room for them, or they came too fast to be walked"
+};
+
+static void add_stacks(const struct node_view *view, struct metrics *metrics)
+{
+	const struct watch_memory *memory = view->page->memory;
+
+	metrics_family(metrics, &stacks);
+	metrics_add_of(metrics, "why", "no_room", memory ? memory->no_stack : 0, view->started_ns);
+	metrics_add_of(metrics, "why", "too_fast", memory ? memory->too_fast : 0, view->started_ns);
+}
+
 static void add_lost(const struct node_view *view, struct metrics *metrics)
 {
 	metrics_one(metrics, &unseen, view->page->unseen, 0, 0);
@@ -251,6 +266,7 @@ static void fill(void *state, const struct node_view *view, struct metrics *metr
 	metrics_one(metrics, &cut, view->page->turns_cut, 0, view->started_ns);
 	add_server(view, metrics);
 	add_lost(view, metrics);
+	add_stacks(view, metrics);
 	add_files(view, metrics);
 }
 

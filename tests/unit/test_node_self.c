@@ -73,6 +73,18 @@ static void test_losses_have_their_reasons_and_sums_those_that_no_map_had_room_f
 	assert_null(strstr(scene.text, "gpu"));
 }
 
+static void test_stacks_that_were_lost(void **state)
+{
+	const struct watch_memory memory = { .no_stack = 6, .too_fast = 5 };
+
+	tell();
+	assert_told("cuscope_agent_stacks_lost_total{why=\"no_room\"}", 0);
+	scene.page.memory = &memory;
+	tell();
+	assert_told("cuscope_agent_stacks_lost_total{why=\"no_room\"}", 6);
+	assert_told("cuscope_agent_stacks_lost_total{why=\"too_fast\"}", 5);
+}
+
 static void test_files_that_were_hooked_and_let_go(void **state)
 {
 	scene.page.hooked_files = 7;
@@ -135,6 +147,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(test_losses_have_their_reasons_and_sums_those_that_no_map_had_room_for),
+		TEST(test_stacks_that_were_lost),
 		TEST(test_files_that_were_hooked_and_let_go),
 		TEST(test_requests_and_turns),
 		TEST(test_its_own_memory_and_files),
