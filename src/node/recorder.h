@@ -86,6 +86,7 @@ struct recorder_save {
 struct recorder_state {
 	uint64_t events, lost;
 	uint64_t held_bytes, definition_bytes;
+	uint64_t held_ns;   /* back to where all events are held, `last_ns` at most */
 	uint64_t processes; /* seen so far: their number has a bound, see recorder.c */
 	uint64_t cpu_ns;
 	uint64_t steps_judged, steps_forgotten; /* steps.h */

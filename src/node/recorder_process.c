@@ -203,7 +203,7 @@ struct flight {
 	struct recorder_message fired[FIRED_MOST]; /* that there was no room for */
 	size_t n_fired;
 	bool looked; /* at the account, */
-	uint64_t told_account, told_ns;
+	uint64_t told_account, told_ns, began_ns;
 };
 
 /* ---- what is said to the agent ------------------------------------------------------------- */
@@ -244,6 +244,15 @@ static void fired(void *data, enum rule rule, uint64_t person, const char *why)
 	say_fired(flight);
 }
 
+static uint64_t held_ns(const struct flight *flight, const struct writer_stats *stats)
+{
+	uint64_t since_ns =
+		stats->dropped_ns > flight->began_ns ? stats->dropped_ns : flight->began_ns;
+	uint64_t now = clock_now_ns(), held = now > since_ns ? now - since_ns : 0;
+
+	return held < flight->settings.last_ns ? held : flight->settings.last_ns;
+}
+
 static void send_state(struct flight *flight, const struct capture_state *capture)
 {
 	struct recorder_message message = { .kind = RECORDER_STATE };
@@ -253,6 +262,7 @@ static void send_state(struct flight *flight, const struct capture_state *captur
 		writer_stats(flight->saver.writer, &stats);
 	flight->state.held_bytes = stats.held;
 	flight->state.definition_bytes = stats.held - stats.bytes;
+	flight->state.held_ns = held_ns(flight, &stats);
 	flight->state.lost = missed_events(capture->lost);
 	flight->state.overhead_percent = capture->overhead_percent;
 	flight->state.scale = capture->estimate_scale;
@@ -343,8 +353,10 @@ static void progress(void *data, const struct capture_state *state)
 		turn_account(flight, now);
 	if (now - flight->told_ns < STATE_NS)
 		return;
-	if (!flight->told_ns)
+	if (!flight->told_ns) {
+		flight->began_ns = now;
 		send_text(flight, RECORDER_READY, "");
+	}
 	flight->told_ns = now;
 	call_rules_tick(flight->rules, now);
 	if (flight->ranks)

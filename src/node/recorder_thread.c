@@ -570,6 +570,7 @@ static void publish(struct recorder *recorder)
 		if (i != recorder->current)
 			continue;
 		state.held_bytes = one->held_bytes;
+		state.held_ns = one->held_ns;
 		state.processes = one->processes;
 		state.steps_judged = one->steps_judged;
 		state.overhead_percent = one->overhead_percent;

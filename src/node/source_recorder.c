@@ -12,6 +12,11 @@ static const struct metric_family events = { "cuscope_recorder_events", METRIC_C
 	                                     "Events that it has seen" };
 static const struct metric_family lost = { "cuscope_recorder_lost_events", METRIC_COUNTER, NULL,
 	                                   "Events that it lost, or that are not whole" };
+static const struct metric_family held_time = {
+	"cuscope_recorder_held_seconds", METRIC_GAUGE, "seconds",
+	"How far back all calls are held: less than the setting where memory is full, and after a "
+	"start"
+};
 static const struct metric_family held = { "cuscope_recorder_held_bytes", METRIC_GAUGE, "bytes",
 	                                   "What it holds, packed" };
 static const struct metric_family cpu = { "cuscope_recorder_cpu_seconds", METRIC_COUNTER, "seconds",
@@ -94,6 +99,7 @@ static void fill(void *state, const struct node_view *view, struct metrics *metr
 	metrics_one(metrics, &events, figures.state.events, 0, since);
 	metrics_one(metrics, &lost, figures.state.lost, 0, since);
 	metrics_one(metrics, &held, figures.state.held_bytes, 0, 0);
+	metrics_one(metrics, &held_time, figures.state.held_ns, 9, 0);
 	metrics_one(metrics, &cpu, figures.state.cpu_ns, 9, since);
 	metrics_family(metrics, &overhead);
 	metrics_add_real(metrics, 0, figures.state.overhead_percent / 100);

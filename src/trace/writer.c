@@ -124,6 +124,7 @@ struct window {
 	size_t n_event_chunks;
 	uint64_t event_bytes, events;
 	uint64_t held_bytes; /* of all chunks */
+	uint64_t dropped_ns; /* the latest time of those that were dropped */
 };
 
 /* 0 is no limit. The last event chunk is kept in any case. */
@@ -163,6 +164,8 @@ static void window_drop(struct window *window, struct kept_chunk **at)
 	window->event_bytes -= chunk->bytes;
 	window->held_bytes -= chunk->bytes;
 	window->events -= chunk->head.events;
+	if (chunk->head.last_ns > window->dropped_ns)
+		window->dropped_ns = chunk->head.last_ns;
 	free(chunk);
 }
 
@@ -338,6 +341,7 @@ static void count_bytes(struct writer *writer)
 {
 	writer->stats.bytes = writer->window ? window_bytes(writer->window) : writer->out.bytes;
 	writer->stats.held = writer->window ? window_held_bytes(writer->window) : 0;
+	writer->stats.dropped_ns = writer->window ? writer->window->dropped_ns : 0;
 }
 
 /* What has been gathered: first the definitions, which the events need. */

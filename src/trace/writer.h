@@ -52,11 +52,12 @@ void writer_redirect(struct consumer *writer,
 void writer_shorten(struct consumer *writer, uint64_t last_ns);
 
 struct writer_stats {
-	uint64_t events; /* taken so far */
-	uint64_t whole;  /* of them in chunks that are written; not with a window */
-	uint64_t bytes;  /* written so far; with a window: held in memory */
-	uint64_t held;   /* with a window: that, and the definitions, which are never dropped */
-	bool ended;      /* well */
+	uint64_t events;     /* taken so far */
+	uint64_t whole;      /* of them in chunks that are written; not with a window */
+	uint64_t bytes;      /* written so far; with a window: held in memory */
+	uint64_t held;       /* with a window: that, and the definitions, which are never dropped */
+	uint64_t dropped_ns; /* with a window: the latest time of what is held no more; 0: none */
+	bool ended;          /* well */
 };
 
 void writer_stats(const struct consumer *writer, struct writer_stats *stats);

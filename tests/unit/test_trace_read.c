@@ -348,6 +348,7 @@ static void test_a_window_in_bytes_keeps_no_more_and_at_least_one_chunk(void **s
 	}
 	trace_close(read_list(scratch, NULL, &keeper));
 	assert_in_range(keeper.list.count, 100, 900);
+	assert_in_range(stats.dropped_ns, US(100), keeper.list.at[1].event.time_ns - 1);
 	assert_int_equal(keeper.list.at[0].event.type, EVENT_PROCESS);
 	assert_int_equal(keeper.list.at[keeper.list.count - 1].event.time_ns, US(99910));
 	keeper_free(&keeper);
