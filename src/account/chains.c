@@ -172,10 +172,7 @@ static uint32_t function_of(struct chains *chains, const struct stack_frame *fra
 
 static struct known_frame *known_of(struct chains *chains, const struct stack_frame *frame)
 {
-	if (frame->id >= chains->n_by_frame)
-		chains->by_frame = by_id_room(chains->by_frame, &chains->n_by_frame,
-		                              sizeof(*chains->by_frame), frame->id);
-	return &chains->by_frame[frame->id];
+	return BY_ID(chains->by_frame, chains->n_by_frame, frame->id);
 }
 
 enum place_rank chains_rank(struct chains *chains, const struct stack_frame *frame)
@@ -390,14 +387,14 @@ static uint32_t look_at(struct chains *chains, const struct stack *stack)
 
 uint32_t chains_of(struct chains *chains, const struct stack *stack)
 {
+	uint32_t *chain;
+
 	if (!stack)
 		return 0;
-	if (stack->id >= chains->n_by_stack)
-		chains->by_stack = by_id_room(chains->by_stack, &chains->n_by_stack,
-		                              sizeof(*chains->by_stack), stack->id);
-	if (!chains->by_stack[stack->id])
-		chains->by_stack[stack->id] = look_at(chains, stack) + 1;
-	return chains->by_stack[stack->id] - 1;
+	chain = BY_ID(chains->by_stack, chains->n_by_stack, stack->id);
+	if (!*chain)
+		*chain = look_at(chains, stack) + 1;
+	return *chain - 1;
 }
 
 size_t chains_count(const struct chains *chains)

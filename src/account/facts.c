@@ -39,8 +39,8 @@ struct facts_own {
 	size_t n_ended;
 	uint8_t *hosts; /* whether each process put functions of the host on streams, by id */
 	size_t n_hosts;
-	uint8_t *kernels;          /* enum fact_class and 1, by id; 0: not looked at */
-	size_t n_kernels, n_known; /* of the facts' kernels */
+	struct kernels_looked_at looked_at;
+	size_t n_known; /* of the facts' kernels */
 };
 
 void facts_init(struct facts *facts)
@@ -129,7 +129,7 @@ void facts_clear(struct facts *facts)
 	thread_ids_free(own->ids);
 	gpu_ids_free(own->gpus);
 	free(own->ended);
-	free(own->kernels);
+	free(own->looked_at.by_id);
 	free(facts->kernels);
 	free(own->hosts);
 	free(own);
@@ -205,9 +205,7 @@ static uint32_t fact_stack_of(struct facts *facts, const struct stack *stack)
 {
 	if (!stack || stack->id == UINT32_MAX)
 		return 0;
-	facts->stacks =
-		by_id_room(facts->stacks, &facts->n_stacks, sizeof(*facts->stacks), stack->id);
-	facts->stacks[stack->id] = stack;
+	*BY_ID(facts->stacks, facts->n_stacks, stack->id) = stack;
 	return stack->id + 1;
 }
 
@@ -260,12 +258,8 @@ static void fact_call_add(struct facts *facts, const struct event *event)
 		fact_calls_pair(row - 1, row);
 	thread->last_stream = call->args.stream;
 	row->stream = (uint32_t)(call->args.stream ^ call->args.stream >> 32);
-	if (call->op == OP_HOST_LAUNCH) {
-		struct facts_own *own = facts->own;
-
-		own->hosts = by_id_room(own->hosts, &own->n_hosts, 1, event->process->id);
-		own->hosts[event->process->id] = 1;
-	}
+	if (call->op == OP_HOST_LAUNCH)
+		*BY_ID(facts->own->hosts, facts->own->n_hosts, event->process->id) = 1;
 	if (call_asks_for_work(call)) {
 		row->correlation = call->correlation;
 		thread->asks++;
@@ -274,29 +268,20 @@ static void fact_call_add(struct facts *facts, const struct event *event)
 
 static enum fact_class fact_class_of(struct facts *facts, const struct activity *activity)
 {
-	struct facts_own *own = facts->own;
 	const struct kernel *kernel = activity->kernel;
 
 	if (activity_is_transfer(activity))
 		return FACT_COPY;
-	if (!kernel)
-		return FACT_KERNEL;
-	own->kernels = by_id_room(own->kernels, &own->n_kernels, 1, kernel->id);
-	if (!own->kernels[kernel->id])
-		own->kernels[kernel->id] =
-			1 + (kernel->name && kernel_name_is_communication(kernel->name)
-		                     ? FACT_COMMUNICATION
-		                     : FACT_KERNEL);
-	return own->kernels[kernel->id] - 1;
+	return kernel && kernel_is_communication(&facts->own->looked_at, kernel)
+	               ? FACT_COMMUNICATION
+	               : FACT_KERNEL;
 }
 
 static uint32_t fact_kernel_of(struct facts *facts, const struct kernel *kernel)
 {
 	if (!kernel || kernel->id == UINT32_MAX)
 		return 0;
-	facts->kernels = by_id_room(facts->kernels, &facts->own->n_known, sizeof(*facts->kernels),
-	                            kernel->id);
-	facts->kernels[kernel->id] = kernel;
+	*BY_ID(facts->kernels, facts->own->n_known, kernel->id) = kernel;
 	return kernel->id + 1;
 }
 
@@ -325,17 +310,15 @@ static void fact_work_add(struct facts *facts, const struct event *event)
 	if (gpu == GPU_ID_NONE) {
 		facts->left_out++;
 	} else {
-		own->works = by_id_room(own->works, &own->n_works, sizeof(*own->works), gpu);
-		row = fact_add(facts, &own->works[gpu].rows, &own->works[gpu].n, sizeof(*row));
+		struct fact_gpu_works *works = BY_ID(own->works, own->n_works, gpu);
+
+		row = fact_add(facts, &works->rows, &works->n, sizeof(*row));
 	}
 	if (!row)
 		return;
 	facts->files_works |= fact_file_of(event);
-	if (gpu >= own->n_contexts || !facts->contexts[gpu]) {
-		facts->contexts = by_id_room(facts->contexts, &own->n_contexts,
-		                             sizeof(*facts->contexts), gpu);
-		facts->contexts[gpu] = activity->context;
-	}
+	if (gpu >= own->n_contexts || !facts->contexts[gpu])
+		*BY_ID(facts->contexts, own->n_contexts, gpu) = activity->context;
 	row->gpu = gpu;
 	row->begin_ns = facts_time(activity->begin_ns);
 	row->end_ns = facts_time(activity->begin_ns + activity_duration_ns(activity));
@@ -561,8 +544,7 @@ static void fact_exit(struct facts *facts, const struct event *event)
 {
 	struct facts_own *own = facts->own;
 
-	own->ended = by_id_room(own->ended, &own->n_ended, sizeof(*own->ended), event->process->id);
-	own->ended[event->process->id] = event->time_ns;
+	*BY_ID(own->ended, own->n_ended, event->process->id) = event->time_ns;
 }
 
 void facts_event(struct facts *facts, const struct event *event)

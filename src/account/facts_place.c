@@ -47,25 +47,23 @@ static bool chain_has_line(const struct chains *chains, uint32_t chain)
 
 static enum whose placer_whose(struct placer *placer, uint32_t chain)
 {
-	const struct stack_frame *frame;
+	struct chains *chains = placer->facts->chains;
+	uint8_t *whose;
+	enum place_rank rank;
 
 	if (!chain)
 		return WHOSE_OTHERS;
-	placer->whose = by_id_room(placer->whose, &placer->n_whose, 1, chain);
-	if (placer->whose[chain])
-		return placer->whose[chain];
-	frame = chains_frame(placer->facts->chains, chain);
-
-	enum place_rank rank = chains_rank(placer->facts->chains, frame);
-
+	whose = BY_ID(placer->whose, placer->n_whose, chain);
+	if (*whose)
+		return *whose;
+	rank = chains_rank(chains, chains_frame(chains, chain));
 	if (rank == PLACE_PYTHON)
-		placer->whose[chain] = WHOSE_PYTHON;
+		*whose = WHOSE_PYTHON;
 	else if (rank != PLACE_NATIVE)
-		placer->whose[chain] = WHOSE_OTHERS;
+		*whose = WHOSE_OTHERS;
 	else
-		placer->whose[chain] =
-			chain_has_line(placer->facts->chains, chain) ? WHOSE_USERS : WHOSE_NATIVE;
-	return placer->whose[chain];
+		*whose = chain_has_line(chains, chain) ? WHOSE_USERS : WHOSE_NATIVE;
+	return *whose;
 }
 
 /* What frames of CUDA's or the kernel's alone say is no place. */

@@ -56,11 +56,8 @@ static void facts_find_gil(struct facts *facts)
 	for (size_t i = 0; i < facts->n_threads; i++) {
 		const struct fact_thread *thread = &facts->threads[i];
 
-		if (!thread->n_rests)
-			continue;
-		timed = by_id_room(timed, &n, sizeof(*timed), thread->process->id);
 		for (size_t k = 0; k < thread->n_rests; k++)
-			timed_count(&timed[thread->process->id], &thread->rests[k]);
+			timed_count(BY_ID(timed, n, thread->process->id), &thread->rests[k]);
 	}
 	for (size_t i = 0; i < facts->n_threads; i++) {
 		struct fact_thread *thread = &facts->threads[i];

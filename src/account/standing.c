@@ -22,10 +22,8 @@ static uint32_t *threads_first(const struct facts *facts, size_t *n)
 	for (uint32_t i = 0; i < facts->n_threads; i++) {
 		const struct process *process = facts->threads[i].process;
 
-		if (!process || facts->threads[i].tid != process->pid)
-			continue;
-		first = by_id_room(first, n, sizeof(*first), process->id);
-		first[process->id] = i + 1;
+		if (process && facts->threads[i].tid == process->pid)
+			*BY_ID(first, *n, process->id) = i + 1;
 	}
 	return first;
 }
@@ -120,8 +118,7 @@ static void counted_add_all(struct standings *standings, const struct facts *fac
 	for (size_t i = 0; i < of->n_told; i++) {
 		if (!of->told[i].process)
 			continue;
-		by_ras = by_id_room(by_ras, &n, sizeof(*by_ras), of->told[i].process->id);
-		by_ras[of->told[i].process->id] = true;
+		*BY_ID(by_ras, n, of->told[i].process->id) = true;
 	}
 	for (size_t i = 0; i < of->n_calls; i++)
 		if (of->calls[i].kind < COLLECTIVES_TOLD)

@@ -23,3 +23,12 @@ static inline void *by_id_room(void *array, size_t *n, size_t bytes, uint32_t id
 	*n = want;
 	return array;
 }
+
+/* Element `id` of an array that has `n` of them, with room made for it: a pointer to it. */
+#define BY_ID(array, n, id)                                                                        \
+	({                                                                                         \
+		uint32_t by_id_at = (id);                                                          \
+                                                                                                   \
+		(array) = by_id_room(array, &(n), sizeof(*(array)), by_id_at);                     \
+		&(array)[by_id_at];                                                                \
+	})

@@ -235,14 +235,13 @@ static void free_object(struct channels *channels, struct key key, uint64_t time
 
 static uint32_t add_row(struct channels *channels, const struct process *process)
 {
-	channels->of_process = by_id_room(channels->of_process, &channels->n_processes,
-	                                  sizeof(*channels->of_process), process->id);
-	if (channels->n == CHANNELS_KEPT ||
-	    channels->of_process[process->id].n == CHANNELS_OF_PROCESS) {
+	struct channels_of *of = BY_ID(channels->of_process, channels->n_processes, process->id);
+
+	if (channels->n == CHANNELS_KEPT || of->n == CHANNELS_OF_PROCESS) {
 		channels->left_out.no_room++;
 		return NONE;
 	}
-	channels->of_process[process->id].n++;
+	of->n++;
 	if (channels->n == channels->room) {
 		channels->room = channels->room ? 2 * channels->room : 64;
 		channels->rows = xrealloc(channels->rows, channels->room * sizeof(*channels->rows));
@@ -372,9 +371,7 @@ static void take_call(struct channels *channels, const struct event *event)
 	const struct call *call = event->call;
 	struct known *known;
 
-	channels->functions = by_id_room(channels->functions, &channels->n_functions,
-	                                 sizeof(*channels->functions), call->function->id);
-	known = &channels->functions[call->function->id];
+	known = BY_ID(channels->functions, channels->n_functions, call->function->id);
 	if (known->meaning == MEANS_NOT_SEEN)
 		*known = know(call->function);
 	if (known->meaning == MEANS_OTHER || call->flags & (CALL_FAILED | CALL_UNFINISHED))

@@ -496,9 +496,7 @@ static void other_call(struct collectives *collectives, const struct event *even
 
 	if (means->meaning == MEANS_NOTHING)
 		return;
-	own->processes = by_id_room(own->processes, &own->n_processes, sizeof(*own->processes),
-	                            event->process->id);
-	own->processes[event->process->id] = true;
+	*BY_ID(own->processes, own->n_processes, event->process->id) = true;
 	switch (means->meaning) {
 	case MEANS_COLLECTIVE:
 		collective_add(collectives, event, means);

@@ -80,9 +80,7 @@ const struct function_means *function_means(struct collectives_own *own,
 	struct function_means *means;
 	size_t n;
 
-	own->functions = by_id_room(own->functions, &own->n_functions, sizeof(*own->functions),
-	                            function->id);
-	means = &own->functions[function->id];
+	means = BY_ID(own->functions, own->n_functions, function->id);
 	if (means->meaning != MEANS_UNKNOWN)
 		return means;
 	means->meaning = MEANS_NOTHING;

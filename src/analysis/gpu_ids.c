@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/by_id.h"
 #include "base/array.h"
 #include "base/xalloc.h"
 
@@ -86,4 +87,15 @@ bool kernel_name_is_communication(const char *name)
 		if (strstr(name, words[i]))
 			return true;
 	return false;
+}
+
+bool kernel_is_communication(struct kernels_looked_at *looked_at, const struct kernel *kernel)
+{
+	enum { NOT_LOOKED_AT, IS_COMPUTE, IS_COMMUNICATION };
+	uint8_t *is = BY_ID(looked_at->by_id, looked_at->n, kernel->id);
+
+	if (*is == NOT_LOOKED_AT)
+		*is = kernel->name && kernel_name_is_communication(kernel->name) ? IS_COMMUNICATION
+		                                                                 : IS_COMPUTE;
+	return *is == IS_COMMUNICATION;
 }

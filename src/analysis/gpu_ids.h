@@ -23,3 +23,11 @@ uint32_t gpu_ids_count(const struct gpu_ids *ids);
 
 /* Whether a kernel's name, demangled or not, is one of NCCL's, of any version. */
 bool kernel_name_is_communication(const char *name);
+
+/* The same of kernels, each looked at once. */
+struct kernels_looked_at {
+	uint8_t *by_id; /* 0: not looked at */
+	size_t n;
+};
+
+bool kernel_is_communication(struct kernels_looked_at *looked_at, const struct kernel *kernel);

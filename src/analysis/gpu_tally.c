@@ -20,11 +20,8 @@ struct gpu_tally_device {
 	struct busy computing, communication, kernels;
 };
 
-enum kernel_known { NOT_LOOKED_AT, IS_COMPUTE, IS_COMMUNICATION };
-
 struct gpu_tally_kernel {
 	const struct kernel *kernel; /* NULL: none ran */
-	enum kernel_known known;
 	uint64_t count, ns;
 };
 
@@ -51,6 +48,7 @@ void gpu_tally_free(struct gpu_tally *tally)
 	sketch_free(&tally->queue);
 	work_free(tally->work);
 	free(tally->kernels);
+	free(tally->looked_at.by_id);
 	free(tally->kernel_rows);
 	free(tally->lines);
 }
@@ -117,18 +115,13 @@ static bool count_kernel(struct gpu_tally *tally, const struct activity *activit
 	const struct kernel *kernel = activity->kernel;
 	struct gpu_tally_kernel *row;
 
-	tally->kernels =
-		by_id_room(tally->kernels, &tally->n_kernels, sizeof(*tally->kernels), kernel->id);
-	row = &tally->kernels[kernel->id];
+	row = BY_ID(tally->kernels, tally->n_kernels, kernel->id);
 	row->kernel = kernel;
 	row->count++;
 	row->ns += activity_duration_ns(activity);
 	if (!kernel->resolved)
 		return kernel_name_is_communication(kernel->name);
-	if (row->known == NOT_LOOKED_AT)
-		row->known =
-			kernel_name_is_communication(kernel->name) ? IS_COMMUNICATION : IS_COMPUTE;
-	return row->known == IS_COMMUNICATION;
+	return kernel_is_communication(&tally->looked_at, kernel);
 }
 
 static void count_on_device(struct gpu_tally_device *device, const struct activity *activity,

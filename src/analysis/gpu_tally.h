@@ -42,6 +42,7 @@ struct gpu_tally {
 	struct gpu_tally_device *devices[GPU_IDS_MAX]; /* by id */
 	struct gpu_tally_kernel *kernels;              /* by id */
 	size_t n_kernels;
+	struct kernels_looked_at looked_at;
 	struct gpu_copies copies[DIRECTION_COUNT], sets;
 	struct sketch queue; /* ns from a call's end to the begin of its work */
 	uint64_t not_queued; /* work that began before its call had returned */

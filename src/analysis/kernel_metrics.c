@@ -160,9 +160,7 @@ static struct use *use_of(struct kernel_metrics *metrics, const struct kernel *k
 {
 	struct use *use;
 
-	metrics->uses =
-		by_id_room(metrics->uses, &metrics->n_uses, sizeof(*metrics->uses), kernel->id);
-	use = &metrics->uses[kernel->id];
+	use = BY_ID(metrics->uses, metrics->n_uses, kernel->id);
 	use->kernel = kernel;
 	return use;
 }

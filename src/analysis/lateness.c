@@ -65,9 +65,7 @@ static struct waiter *waiter_of(struct lateness *lateness, const struct process 
 {
 	struct waiter **waiter;
 
-	lateness->waiters = by_id_room(lateness->waiters, &lateness->n_waiters,
-	                               sizeof(struct waiter *), process->id);
-	waiter = &lateness->waiters[process->id];
+	waiter = BY_ID(lateness->waiters, lateness->n_waiters, process->id);
 	if (!*waiter && lateness->n_waiting < WAITERS_MAX) {
 		*waiter = xcalloc(1, sizeof(**waiter));
 		lateness->n_waiting++;

@@ -25,19 +25,14 @@
 struct machines_reader {
 	struct consumer consumer;
 	struct collectives collectives;
-	uint8_t *kernels; /* by id: 1: not of communication, 2: of it */
-	size_t n_kernels;
+	struct kernels_looked_at looked_at;
 };
 
 static bool reader_communicates(struct machines_reader *reader, const struct kernel *kernel)
 {
 	if (!kernel || kernel->id == UINT32_MAX)
 		return false;
-	reader->kernels = by_id_room(reader->kernels, &reader->n_kernels, 1, kernel->id);
-	if (!reader->kernels[kernel->id])
-		reader->kernels[kernel->id] =
-			1 + (kernel->name && kernel_name_is_communication(kernel->name));
-	return reader->kernels[kernel->id] == 2;
+	return kernel_is_communication(&reader->looked_at, kernel);
 }
 
 static int reader_event(struct consumer *self, const struct event *event, struct err *err)
@@ -463,7 +458,7 @@ void machines_align(struct machines *machines, struct trace_file *const *files, 
 		if (machines->of[i].clock.of)
 			machines->of[i].how = how_of(machines, i, &reader.collectives, &ends);
 	free(ends.of);
-	free(reader.kernels);
+	free(reader.looked_at.by_id);
 	collectives_clear(&reader.collectives);
 }
 

@@ -55,18 +55,16 @@ struct process_memory *memory_the_process(struct memory *memory, const struct pr
 		return made;
 	made = MAP_ADD(memory->by_pid, pid, &process->pid);
 	made->process = process;
-	memory->processes = by_id_room(memory->processes, &memory->n_processes,
-	                               sizeof(*memory->processes), process->id);
-	return memory->processes[process->id] = made;
+	return *BY_ID(memory->processes, memory->n_processes, process->id) = made;
 }
 
 static struct memory_totals *the_function(struct memory *memory, const struct function *function)
 {
-	memory->functions = by_id_room(memory->functions, &memory->n_functions,
-	                               sizeof(*memory->functions), function->id);
-	if (!memory->functions[function->id])
-		memory->functions[function->id] = xcalloc(1, sizeof(struct memory_totals));
-	return memory->functions[function->id];
+	struct memory_totals **totals = BY_ID(memory->functions, memory->n_functions, function->id);
+
+	if (!*totals)
+		*totals = xcalloc(1, sizeof(**totals));
+	return *totals;
 }
 
 /* ---- totals -------------------------------------------------------------------------------- */

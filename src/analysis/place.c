@@ -235,10 +235,7 @@ uint32_t stack_places_number(struct stack_places *places, const struct stack *st
 
 	if (!stack)
 		return 0;
-	if (stack->id >= places->n_numbers)
-		places->numbers = by_id_room(places->numbers, &places->n_numbers,
-		                             sizeof(*places->numbers), stack->id);
-	number = &places->numbers[stack->id];
+	number = BY_ID(places->numbers, places->n_numbers, stack->id);
 	if (!*number) {
 		buf_reset(&places->text);
 		place_label(place_of(stack), &places->text);

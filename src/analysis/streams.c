@@ -60,11 +60,11 @@ uint64_t call_stream(const struct call *call)
 
 static struct process_streams *process_of(struct streams *streams, const struct process *process)
 {
-	streams->processes = by_id_room(streams->processes, &streams->n_processes,
-	                                sizeof(*streams->processes), process->id);
-	if (!streams->processes[process->id])
-		streams->processes[process->id] = xcalloc(1, sizeof(struct process_streams));
-	return streams->processes[process->id];
+	struct process_streams **of = BY_ID(streams->processes, streams->n_processes, process->id);
+
+	if (!*of)
+		*of = xcalloc(1, sizeof(**of));
+	return *of;
 }
 
 static struct tracked_stream *find(struct process_streams *process, struct stream_key_here key)

@@ -111,15 +111,15 @@ struct api_trace {
 
 static const char *name_of(struct api_trace *trace, const struct function *function)
 {
-	trace->names =
-		by_id_room(trace->names, &trace->n_names, sizeof(*trace->names), function->id);
-	if (!trace->names[function->id]) {
+	char **known = BY_ID(trace->names, trace->n_names, function->id);
+
+	if (!*known) {
 		struct buf name = { 0 };
 
 		add_function_name(&name, function);
-		trace->names[function->id] = name.data;
+		*known = name.data;
 	}
-	return trace->names[function->id];
+	return *known;
 }
 
 static void add_row(struct api_trace *trace, const struct event *event)

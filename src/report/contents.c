@@ -21,11 +21,10 @@ struct counter {
 /* True at the first time. */
 static bool meet(struct met *met, uint32_t id)
 {
-	met->is = by_id_room(met->is, &met->count, sizeof(*met->is), id);
-	if (met->is[id])
-		return false;
-	met->is[id] = true;
-	return true;
+	bool *is = BY_ID(met->is, met->count, id), first = !*is;
+
+	*is = true;
+	return first;
 }
 
 static struct contents_process *process_of(struct contents *contents, const struct process *process)

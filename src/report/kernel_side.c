@@ -77,9 +77,7 @@ static struct waiting *waiting_of(struct kernel_report *report, const struct eve
 {
 	uint32_t id = thread_ids_of(report->ids, event);
 
-	report->threads =
-		by_id_room(report->threads, &report->n_threads, sizeof(*report->threads), id);
-	return &report->threads[id];
+	return BY_ID(report->threads, report->n_threads, id);
 }
 
 /* What began after `begin_ns` was made by who began then; taken away. */
@@ -145,9 +143,7 @@ static void count_driver_call(struct kernel_report *report, const struct event *
 	uint64_t ns = call_duration_ns(call);
 	struct kind *kind;
 
-	report->kinds = by_id_room(report->kinds, &report->n_kinds, sizeof(*report->kinds),
-	                           call->function->id);
-	kind = &report->kinds[call->function->id];
+	kind = BY_ID(report->kinds, report->n_kinds, call->function->id);
 	kind->function = call->function;
 	kind->calls++;
 	kind->failed += !!(call->flags & CALL_FAILED);
@@ -179,9 +175,7 @@ static void count_cuda_call(struct kernel_report *report, const struct event *ev
 
 	if (call->flags & CALL_NESTED)
 		return;
-	report->makers = by_id_room(report->makers, &report->n_makers, sizeof(*report->makers),
-	                            call->function->id);
-	maker = &report->makers[call->function->id];
+	maker = BY_ID(report->makers, report->n_makers, call->function->id);
 	maker->name = call->function->name;
 	maker->calls++;
 	maker->ns += call_duration_ns(call);

@@ -40,9 +40,7 @@ static void add_pair(struct launch_stats *all, const struct work_call *launch,
 	uint64_t run_ns = activity_duration_ns(activity), call_ns;
 	struct stats *stats;
 
-	all->kernels =
-		by_id_room(all->kernels, &all->n, sizeof(*all->kernels), activity->kernel->id);
-	stats = &all->kernels[activity->kernel->id];
+	stats = BY_ID(all->kernels, all->n, activity->kernel->id);
 	stats->kernel = activity->kernel;
 	stats->launches++;
 	spread_add(&stats->run, run_ns);

@@ -114,12 +114,8 @@ static int memory_use_event(struct consumer *self, const struct event *event, st
 	memory_event(use->memory, event);
 	if (event->type != EVENT_CALL || call->op != OP_ALLOC)
 		return 0;
-	use->processes = by_id_room(use->processes, &use->n_processes, sizeof(*use->processes),
-	                            event->process->id);
-	use->processes[event->process->id] = event->process;
-	use->functions = by_id_room(use->functions, &use->n_functions, sizeof(*use->functions),
-	                            call->function->id);
-	use->functions[call->function->id] = call->function;
+	*BY_ID(use->processes, use->n_processes, event->process->id) = event->process;
+	*BY_ID(use->functions, use->n_functions, call->function->id) = call->function;
 	return 0;
 }
 

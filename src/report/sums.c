@@ -163,8 +163,7 @@ static struct sum_group *group_by_id(struct groups *groups, uint32_t id)
 {
 	struct sum_group **place;
 
-	groups->by_id = by_id_room(groups->by_id, &groups->n_by_id, sizeof(*groups->by_id), id);
-	place = &groups->by_id[id];
+	place = BY_ID(groups->by_id, groups->n_by_id, id);
 	if (!*place)
 		*place = xcalloc(1, sizeof(**place));
 	return *place;

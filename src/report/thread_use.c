@@ -87,8 +87,7 @@ static struct thread_use_row *row_of(struct thread_use *use, const struct event 
 	uint32_t id = thread_ids_of(use->ids, event);
 	struct thread_use_row *row;
 
-	use->by_id = by_id_room(use->by_id, &use->n, sizeof(*use->by_id), id);
-	row = &use->by_id[id];
+	row = BY_ID(use->by_id, use->n, id);
 	if (!row->process) {
 		row->process = event->process;
 		row->tid = id == THREAD_ID_OTHERS ? 0 : event->tid;

@@ -19,8 +19,7 @@ struct times {
 
 static void times_add(struct times *times, uint32_t number, double ns)
 {
-	times->ns = by_id_room(times->ns, &times->n, sizeof(*times->ns), number);
-	times->ns[number] += ns;
+	*BY_ID(times->ns, times->n, number) += ns;
 }
 
 static uint32_t times_most(const struct times *times)

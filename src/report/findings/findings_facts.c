@@ -179,12 +179,13 @@ void findings_add_small_copies(struct findings *findings, const struct facts *fa
 
 	for (size_t i = 0; i < facts->n_threads; i++) {
 		const struct process *process = facts->threads[i].process;
+		struct small_copies *small;
 
 		if (!process)
 			continue;
-		all = by_id_room(all, &n, sizeof(*all), process->id);
-		all[process->id].process = process;
-		see_thread(facts, &facts->threads[i], &all[process->id]);
+		small = BY_ID(all, n, process->id);
+		small->process = process;
+		see_thread(facts, &facts->threads[i], small);
 	}
 	for (size_t i = 0; i < n; i++)
 		if (all[i].rows >= ROWS_LEAST &&

@@ -28,7 +28,7 @@ struct kernel_launches {
 	struct kernel_launches_kept *by_key;
 	struct kernel_launches_kept **by_kernel; /* by id of the kernel, plus KERNEL_FIRST */
 	size_t n_kernels;
-	struct {
+	struct calls_of {
 		uint64_t first_ns, last_ns; /* of its calls; first 0: none */
 	} * processes;                      /* by id */
 	size_t n_processes;
@@ -129,14 +129,11 @@ static size_t count_shape(struct kernel_row *row, size_t guess, const uint32_t g
 
 static void see_process(struct kernel_launches *launches, const struct event *event)
 {
-	uint32_t id = event->process->id;
+	struct calls_of *of = BY_ID(launches->processes, launches->n_processes, event->process->id);
 
-	launches->processes = by_id_room(launches->processes, &launches->n_processes,
-	                                 sizeof(*launches->processes), id);
-	if (!launches->processes[id].first_ns ||
-	    event->call->begin_ns < launches->processes[id].first_ns)
-		launches->processes[id].first_ns = event->call->begin_ns;
-	launches->processes[id].last_ns = event->time_ns;
+	if (!of->first_ns || event->call->begin_ns < of->first_ns)
+		of->first_ns = event->call->begin_ns;
+	of->last_ns = event->time_ns;
 }
 
 void kernel_launches_event(struct kernel_launches *launches, const struct event *event)

@@ -230,14 +230,14 @@ static const struct table_column kernel_columns[] = {
 
 static const char *name_of(struct nvtx_gpu *gpu, const struct kernel *kernel)
 {
+	char **known = BY_ID(gpu->names, gpu->n_names, kernel->id);
 	AT_END(buf_free) struct buf name = { 0 };
 
-	gpu->names = by_id_room(gpu->names, &gpu->n_names, sizeof(char *), kernel->id);
-	if (gpu->names[kernel->id])
-		return gpu->names[kernel->id];
+	if (*known)
+		return *known;
 	buf_puts(&name, "");
 	add_kernel_name(&name, kernel, gpu->writer.options.names);
-	return gpu->names[kernel->id] = xstrdup(name.data);
+	return *known = xstrdup(name.data);
 }
 
 static void write_by_kernel(void *self, const struct run_info *run)

@@ -65,11 +65,10 @@ struct summary {
 static struct function_tally *function_tally(struct summary *summary,
                                              const struct function *function)
 {
-	struct function_tally *row;
+	struct function_tally **by_id =
+		BY_ID(summary->function_by_id, summary->n_functions, function->id);
+	struct function_tally *row = *by_id;
 
-	summary->function_by_id = by_id_room(summary->function_by_id, &summary->n_functions,
-	                                     sizeof(*summary->function_by_id), function->id);
-	row = summary->function_by_id[function->id];
 	if (row)
 		return row;
 	row = MAP_FIND_TEXT(summary->tally.functions, function->name);
@@ -79,15 +78,15 @@ static struct function_tally *function_tally(struct summary *summary,
 		HASH_ADD_KEYPTR(hh, summary->tally.functions, function->name,
 		                strlen(function->name), row);
 	}
-	return summary->function_by_id[function->id] = row;
+	return *by_id = row;
 }
 
 static struct kernel_count *kernel_count(struct summary *summary, const struct kernel *kernel)
 {
-	summary->kernel_by_id = by_id_room(summary->kernel_by_id, &summary->n_kernels,
-	                                   sizeof(*summary->kernel_by_id), kernel->id);
-	summary->kernel_by_id[kernel->id].kernel = kernel;
-	return &summary->kernel_by_id[kernel->id];
+	struct kernel_count *count = BY_ID(summary->kernel_by_id, summary->n_kernels, kernel->id);
+
+	count->kernel = kernel;
+	return count;
 }
 
 static void add_kernel(struct tally *tally, const struct kernel_count *count)
@@ -217,9 +216,7 @@ static void count_process(struct summary *summary, const struct process *process
 	struct tally *tally = &summary->tally;
 	enum met *met;
 
-	summary->processes = by_id_room(summary->processes, &summary->n_processes,
-	                                sizeof(*summary->processes), process->id);
-	met = &summary->processes[process->id];
+	met = BY_ID(summary->processes, summary->n_processes, process->id);
 	if (*met == CALLED || (*met == SEEN && !calls))
 		return;
 	tally->processes_without_calls += calls ? 0 : 1;
