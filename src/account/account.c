@@ -8,6 +8,7 @@
 #include "account/facts_inside.h"
 #include "account/waits.h"
 #include "account/walk.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 
 #define ACCOUNT_PEERS     16    /* other GPUs that are asked who is late */
@@ -575,13 +576,7 @@ struct ranked {
 	uint64_t most;
 };
 
-static int ranked_order(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-
-	return x->most != y->most ? facts_order_of(y->most, x->most)
-	                          : facts_order_of(x->number, y->number);
-}
+ORDER_BY(ranked_order, struct ranked, DOWN(most), UP(number));
 
 /* Those with most work, each given to `make`. */
 static void accounts_rank(struct maker *maker, struct ranked *ranked, size_t n,

@@ -8,6 +8,7 @@
 #include "account/choose.h"
 #include "account/gain.h"
 #include "account/phases.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 
 #define ANSWER_TIE   0.15  /* weight of the account's own time beside what is gained */
@@ -429,12 +430,7 @@ void answer_clear(struct answer *answer)
 
 /* ---- lines of an account --------------------------------------------------------------------- */
 
-static int line_order(const void *a, const void *b)
-{
-	const struct answer_line *x = a, *y = b;
-
-	return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0;
-}
+ORDER_BY(line_order, struct answer_line, DOWN(ns));
 
 /* One line for each cause, and process where others are waited for, at its heaviest place. */
 static size_t lines_gather(struct chooser *chooser, struct answer_line *lines, size_t most)

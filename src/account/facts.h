@@ -200,11 +200,6 @@ static inline uint64_t facts_max(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static inline int facts_order_of(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 /*
  * The first of n rows in order whose time, `first` of the first one, is later; n: none. It is
  * looked for around *near, where it was found before.

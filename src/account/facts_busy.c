@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "gpus/gpu_metrics.h"
 
@@ -36,16 +37,7 @@ struct maker {
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-static int ask_order(const void *a, const void *b)
-{
-	const struct ask *x = a, *y = b;
-
-	if (x->begin_ns != y->begin_ns)
-		return x->begin_ns < y->begin_ns ? -1 : 1;
-	if (x->thread != y->thread)
-		return x->thread < y->thread ? -1 : 1;
-	return (x->call > y->call) - (x->call < y->call);
-}
+ORDER_BY(ask_order, struct ask, UP(begin_ns), UP(thread), UP(call));
 
 static void asks_collect(struct maker *maker)
 {
@@ -190,12 +182,7 @@ static void works_of(struct maker *maker, const struct fact_busy *busy, uint64_t
 
 /* ---- clocks ---------------------------------------------------------------------------------- */
 
-static int distance_order(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER_BY(distance_order, int64_t, ORDER_OF(*a, *b));
 
 /*
  * How much later stretches are told than calls, as far as it can be seen: kernels that nothing is
@@ -272,13 +259,7 @@ static void gpu_make_works(struct maker *maker, struct fact_busy *busy, size_t n
 		facts->sampled_ns = busy[n - 1].end_ns;
 }
 
-static int busy_order(const void *a, const void *b)
-{
-	const struct fact_busy *x = a, *y = b;
-
-	return x->gpu != y->gpu ? facts_order_of(x->gpu, y->gpu)
-	                        : facts_order_of(x->begin_ns, y->begin_ns);
-}
+ORDER_BY(busy_order, struct fact_busy, UP(gpu), UP(begin_ns));
 
 /* Stretches that overlap are cut: a file can say anything. */
 static void busy_cut(struct facts *facts)

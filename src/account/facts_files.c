@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/xalloc.h"
 
 /* What one of several files has of a process. */
@@ -17,12 +18,7 @@ struct fact_copy {
 	bool told;
 };
 
-static int copy_order(const void *a, const void *b)
-{
-	const struct fact_copy *x = a, *y = b;
-
-	return x->pid != y->pid ? facts_order_of(x->pid, y->pid) : facts_order_of(x->file, y->file);
-}
+ORDER_BY(copy_order, struct fact_copy, UP(pid), UP(file));
 
 static struct fact_copy *copy_of(struct fact_copy *copies, size_t n, const struct process *process)
 {

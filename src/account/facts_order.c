@@ -10,6 +10,7 @@
 
 #include "account/walk.h"
 #include "base/array.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 
 #define FACTS_ASKED 64 /* threads of a process that are asked who ran */
@@ -28,28 +29,11 @@ struct fact_pid {
 /* ---- order ----------------------------------------------------------------------------------- */
 
 /* Calls, samples, rests, sums and ranges: each begins with the time that it is put in order by. */
-static int time_order(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
+ORDER_BY(time_order, uint64_t, ORDER_OF(*a, *b));
 
-	return facts_order_of(*x, *y);
-}
+ORDER_BY(work_order, struct fact_work, UP(gpu), UP(begin_ns));
 
-static int work_order(const void *a, const void *b)
-{
-	const struct fact_work *x = a, *y = b;
-
-	return x->gpu != y->gpu ? facts_order_of(x->gpu, y->gpu)
-	                        : facts_order_of(x->begin_ns, y->begin_ns);
-}
-
-static int ask_order(const void *a, const void *b)
-{
-	const struct fact_ask *x = a, *y = b;
-
-	return x->process != y->process ? facts_order_of(x->process, y->process)
-	                                : facts_order_of(x->correlation, y->correlation);
-}
+ORDER_BY(ask_order, struct fact_ask, UP(process), UP(correlation));
 
 #define SORT_ROW   128  /* bytes */
 #define SORT_MOVES 8    /* that rows which are nearly in order take each, */
@@ -237,13 +221,7 @@ static uint64_t tid_key(const struct fact_thread *thread, uint32_t tid)
 	return thread->process ? (uint64_t)thread->process->machine << 32 | tid : tid;
 }
 
-static int tid_order(const void *a, const void *b)
-{
-	const struct fact_tid *x = a, *y = b;
-
-	return x->tid != y->tid ? facts_order_of(x->tid, y->tid)
-	                        : facts_order_of(x->first_ns, y->first_ns);
-}
+ORDER_BY(tid_order, struct fact_tid, UP(tid), UP(first_ns));
 
 /* The thread with this number that was the last to begin before that time. */
 static uint32_t tid_find(const struct fact_tid *tids, size_t n, uint64_t tid, uint64_t time_ns)
@@ -279,13 +257,7 @@ static void facts_find_wakers(struct facts *facts)
 	free(tids);
 }
 
-static int pid_order(const void *a, const void *b)
-{
-	const struct fact_pid *x = a, *y = b;
-
-	return x->pid != y->pid ? facts_order_of(x->pid, y->pid)
-	                        : facts_order_of(x->thread, y->thread);
-}
+ORDER_BY(pid_order, struct fact_pid, UP(pid), UP(thread));
 
 static void facts_find_pids(struct facts *facts)
 {

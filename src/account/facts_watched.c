@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 
 /* Of the threads of one process. */
@@ -57,13 +58,7 @@ static uint64_t watched_end(const struct watched *watched)
 /* Work that began so long after its call has waited for other work. */
 #define WINDOW_QUEUED_NS 100000
 
-static int span_order(const void *a, const void *b)
-{
-	const struct fact_span *x = a, *y = b;
-
-	return x->process != y->process ? facts_order_of(x->process, y->process)
-	                                : facts_order_of(x->begin_ns, y->begin_ns);
-}
+ORDER_BY(span_order, struct fact_span, UP(process), UP(begin_ns));
 
 /* Of a process: those spans that it has, of those in order. */
 static size_t spans_before(const struct facts *facts, uint64_t process, uint64_t time_ns)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "account/keyed.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 
 /* A place, and what it has of its pool. */
@@ -289,18 +290,7 @@ static void parts_place_kin(struct parts *parts, bool wider)
 	}
 }
 
-static int part_order(const void *a, const void *b)
-{
-	const struct account_part *x = a, *y = b;
-
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? 1 : -1;
-	if (x->cause != y->cause)
-		return x->cause < y->cause ? -1 : 1;
-	if (x->chain != y->chain)
-		return x->chain < y->chain ? -1 : 1;
-	return (x->thread > y->thread) - (x->thread < y->thread);
-}
+ORDER_BY(part_order, struct account_part, DOWN(ns), UP(cause), UP(chain), UP(thread));
 
 void parts_finish(struct parts *parts, struct account *account)
 {

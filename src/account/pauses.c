@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "account/account_inside.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 #include "table/longest.h"
 
@@ -15,13 +16,8 @@ struct found {
 	const struct gpu_segment *segment, *before; /* NULL: none */
 };
 
-static int found_order(const void *a, const void *b)
-{
-	const struct found *x = a, *y = b;
-	uint64_t x_ns = x->end_ns - x->begin_ns, y_ns = y->end_ns - y->begin_ns;
-
-	return x_ns != y_ns ? facts_order_of(y_ns, x_ns) : facts_order_of(x->begin_ns, y->begin_ns);
-}
+ORDER_BY(found_order, struct found, ORDER_OF(b->end_ns - b->begin_ns, a->end_ns - a->begin_ns),
+         UP(begin_ns));
 
 static void pause_count(struct account_pause_sum *sum, uint64_t ns, uint64_t least_ns)
 {

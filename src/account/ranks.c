@@ -183,10 +183,7 @@ static void collective_count(struct ranks *ranks, const struct facts *facts,
 
 /* ---- how late -------------------------------------------------------------------------------- */
 
-static int compare_ns(const void *x, const void *y)
-{
-	return ORDER_OF(*(const uint64_t *)x, *(const uint64_t *)y);
-}
+ORDER_BY(compare_ns, uint64_t, ORDER_OF(*a, *b));
 
 /* Many short ones are no lateness beside a few long ones. */
 static void row_judge(struct rank_row *row)

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "account/steps_period.h"
+#include "base/order.h"
 #include "base/vec.h"
 
 #define COVER      0.5 /* so much of the time from their first to their last are ranges of steps */
@@ -64,12 +65,7 @@ unsigned steps_name(const char *name, struct buf *out)
 
 /* ---- what is returned ------------------------------------------------------------------------ */
 
-static int compare_ns(const void *a, const void *b)
-{
-	uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
-
-	return one < other ? -1 : one > other;
-}
+ORDER_BY(compare_ns, uint64_t, ORDER_OF(*a, *b));
 
 static uint64_t length_of(const struct steps *steps, size_t i)
 {

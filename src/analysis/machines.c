@@ -84,15 +84,9 @@ struct machines_ends {
 	size_t n;
 };
 
-static int compare_ns(const void *a, const void *b)
-{
-	return ORDER_OF(*(const uint64_t *)a, *(const uint64_t *)b);
-}
+ORDER_BY(compare_ns, uint64_t, ORDER_OF(*a, *b));
 
-static int compare_real(const void *a, const void *b)
-{
-	return ORDER_OF(*(const double *)a, *(const double *)b);
-}
+ORDER_BY(compare_real, double, ORDER_OF(*a, *b));
 
 ORDER_BY(ends_by_machine, struct machine_end, UP(machine), UP(ns));
 
