@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/by_id.h"
 #include "base/hash.h"
 #include "base/vec.h"
 
@@ -76,6 +77,18 @@ void *keyed_row(struct keyed *keyed, const void *key, size_t most)
 	memset(row, 0, keyed->row_bytes);
 	memcpy(row, key, keyed->key_bytes);
 	*slot = (struct keyed_slot){ hash, (uint32_t)keyed->n };
+	return row;
+}
+
+void *keyed_row_of(struct keyed *keyed, struct keyed_last *last, uint32_t id, const void *key)
+{
+	uint32_t *number = BY_ID(last->row, last->n, id);
+	void *row = *number ? keyed_at(keyed, *number - 1) : NULL;
+
+	if (row && !memcmp(row, key, keyed->key_bytes))
+		return row;
+	row = keyed_row(keyed, key, SIZE_MAX);
+	*number = (uint32_t)keyed_number(keyed, row) + 1;
 	return row;
 }
 

@@ -27,6 +27,15 @@ struct keyed {
  * be more than `most`. It may move with the next new one. */
 void *keyed_row(struct keyed *keyed, const void *key, size_t most);
 
+/* The same where keys have a dense id, without a bound: the last row of the id is looked at first,
+ * which it mostly is again. Zeros at first; the caller frees `row`. */
+struct keyed_last {
+	uint32_t *row; /* and 1, by id */
+	size_t n;
+};
+
+void *keyed_row_of(struct keyed *keyed, struct keyed_last *last, uint32_t id, const void *key);
+
 /* By the number, in the order in which they came. */
 static inline void *keyed_at(const struct keyed *keyed, size_t number)
 {

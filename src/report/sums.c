@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "account/keyed.h"
-#include "analysis/by_id.h"
 #include "analysis/place.h"
 #include "base/array.h"
 #include "base/order.h"
@@ -13,10 +12,13 @@
 #include "report/who_columns.h"
 #include "report/reports.h"
 
+#define SUM_OF_CALLS ACTIVITY_COUNT
+
 /* What is counted together while events come. Names are looked at only at the end: a kernel's can
- * be found after its launches. */
+ * be found after its launches. No padding: it is hashed whole. */
 struct sum_group_key {
-	uint32_t id; /* of a function or kernel; a direction */
+	uint32_t what; /* SUM_OF_CALLS, or an enum activity_kind */
+	uint32_t id;   /* of a function or kernel; a direction */
 	uint32_t place;
 	uint32_t grid[3], block[3];
 };
@@ -30,16 +32,11 @@ struct sum_group {
 	struct spread values;
 };
 
-struct groups {
-	struct sum_group **by_id;
-	size_t n_by_id;
-	struct keyed by_key; /* where sizes or places are a part of the key */
-};
-
 struct sums {
 	struct report_writer writer; /* first; of a report: else without a table */
 	const struct sums_kind *kind;
-	struct groups functions, kernels, others[ACTIVITY_COUNT]; /* others: by kind of activity */
+	struct keyed groups;
+	struct keyed_last last[SUM_OF_CALLS + 1];
 	bool has_source;
 	struct stack_places *places; /* of a kind by place */
 	uint64_t called, placeless;  /* calls, and of these without a stack */
@@ -157,70 +154,28 @@ void sums_add_labels(const struct sums_kind *kind, const struct sums_row *row, s
 		table_text(table, row->place);
 }
 
-/* ---- groups -------------------------------------------------------------------------------- */
-
-static struct sum_group *group_by_id(struct groups *groups, uint32_t id)
-{
-	struct sum_group **place;
-
-	place = BY_ID(groups->by_id, groups->n_by_id, id);
-	if (!*place)
-		*place = xcalloc(1, sizeof(**place));
-	return *place;
-}
-
-static struct sum_group *group_by_key(struct groups *groups, const struct sum_group_key *key)
-{
-	groups->by_key.row_bytes = sizeof(struct sum_group);
-	groups->by_key.key_bytes = sizeof(*key);
-	return keyed_row(&groups->by_key, key, SIZE_MAX);
-}
-
-static struct sum_group *group_by_sizes(struct groups *groups, const struct activity *activity)
-{
-	struct sum_group_key key = { .id = activity->kernel->id };
-
-	memcpy(key.grid, activity->grid, sizeof(key.grid));
-	memcpy(key.block, activity->block, sizeof(key.block));
-	return group_by_key(groups, &key);
-}
-
-static struct sum_group *group_by_place(struct sums *sums, const struct call *call)
-{
-	const struct sum_group_key key = { .id = call->function->id,
-		                           .place =
-		                                   stack_places_number(sums->places, call->stack) };
-
-	sums->called++;
-	sums->placeless += !call->stack;
-	return group_by_key(&sums->functions, &key);
-}
-
-static void groups_free(struct groups *groups)
-{
-	for (size_t i = 0; i < groups->by_key.n; i++)
-		spread_free(&((struct sum_group *)keyed_at(&groups->by_key, i))->values);
-	keyed_free(&groups->by_key);
-	for (size_t i = 0; i < groups->n_by_id; i++) {
-		if (groups->by_id[i])
-			spread_free(&groups->by_id[i]->values);
-		free(groups->by_id[i]);
-	}
-	free(groups->by_id);
-}
-
 /* ---- events -------------------------------------------------------------------------------- */
+
+static struct sum_group *group_of(struct sums *sums, const struct sum_group_key *key)
+{
+	return keyed_row_of(&sums->groups, &sums->last[key->what], key->id, key);
+}
 
 static void add_call(struct sums *sums, const struct call *call)
 {
+	struct sum_group_key key = { .what = SUM_OF_CALLS, .id = call->function->id };
 	struct sum_group *group;
 
 	if ((call->flags & CALL_NESTED) && !sums->writer.options.nested) {
 		sums->nested++;
 		return;
 	}
-	group = sums->places ? group_by_place(sums, call)
-	                     : group_by_id(&sums->functions, call->function->id);
+	if (sums->places) {
+		key.place = stack_places_number(sums->places, call->stack);
+		sums->called++;
+		sums->placeless += !call->stack;
+	}
+	group = group_of(sums, &key);
 	group->function = call->function;
 	group->count++;
 	if (call_has_end(call))
@@ -236,25 +191,29 @@ static uint64_t value_of(const struct sums *sums, const struct activity *activit
 
 static void add_activity(struct sums *sums, const struct activity *activity)
 {
+	const struct sums_kind *kind = sums->kind;
+	struct sum_group_key key = { .what = activity->kind };
 	struct sum_group *group;
 
 	if (activity->kind == ACTIVITY_KERNEL) {
-		if (!sums->kind->kernels || !activity->kernel)
+		if (!kind->kernels || !activity->kernel)
 			return;
-		group = sums->kind->sizes ? group_by_sizes(&sums->kernels, activity)
-		                          : group_by_id(&sums->kernels, activity->kernel->id);
-		group->kernel = activity->kernel;
+		key.id = activity->kernel->id;
 	} else if (activity->kind == ACTIVITY_GRAPH_RUN) {
-		sums->hidden += sums->kind->kernels && !sums->kind->graphs;
-		if (!sums->kind->graphs)
+		sums->hidden += kind->kernels && !kind->graphs;
+		if (!kind->graphs)
 			return;
-		group = group_by_id(&sums->others[activity->kind], 0);
 	} else {
-		if (!sums->kind->memory)
+		if (!kind->memory)
 			return;
-		group = group_by_id(&sums->others[activity->kind],
-		                    activity->kind == ACTIVITY_COPY ? activity->direction : 0);
+		key.id = activity->kind == ACTIVITY_COPY ? activity->direction : 0;
 	}
+	if (kind->sizes) {
+		memcpy(key.grid, activity->grid, sizeof(key.grid));
+		memcpy(key.block, activity->block, sizeof(key.block));
+	}
+	group = group_of(sums, &key);
+	group->kernel = activity->kind == ACTIVITY_KERNEL ? activity->kernel : NULL;
 	group->operation = operation_name(activity);
 	group->count++;
 	spread_add(&group->values, value_of(sums, activity));
@@ -295,34 +254,18 @@ static char *group_name(const struct sums *sums, const struct sum_group *group)
 static void add_row(struct sums *sums, struct sum_group *group)
 {
 	struct sums_row *row = &sums->rows[sums->n_rows++];
-	const struct groups *graphs = &sums->others[ACTIVITY_GRAPH_RUN];
-	bool graph = group == (graphs->n_by_id ? graphs->by_id[0] : NULL);
 
-	memset(row, 0, sizeof(*row));
 	row->name = group_name(sums, group);
-	row->category = group->function ? "CUDA_API"
-	                : group->kernel ? "CUDA_KERNEL"
-	                : graph         ? "CUDA_GRAPH"
-	                                : "MEMORY_OPER";
+	row->category = group->function                         ? "CUDA_API"
+	                : group->kernel                         ? "CUDA_KERNEL"
+	                : group->key.what == ACTIVITY_GRAPH_RUN ? "CUDA_GRAPH"
+	                                                        : "MEMORY_OPER";
 	row->place = sums->places ? stack_places_label(sums->places, group->key.place) : NULL;
 	memcpy(row->grid, group->key.grid, sizeof(row->grid));
 	memcpy(row->block, group->key.block, sizeof(row->block));
 	row->count = group->count;
 	row->values = group->values;
 	memset(&group->values, 0, sizeof(group->values));
-}
-
-static void add_rows(struct sums *sums, struct groups *groups)
-{
-	size_t most = sums->n_rows + groups->by_key.n + groups->n_by_id;
-
-	sums->rows = xrealloc(sums->rows, (most + 1) * sizeof(*sums->rows));
-	for (size_t i = 0; i < groups->by_key.n; i++)
-		add_row(sums, keyed_at(&groups->by_key, i));
-	for (size_t i = 0; i < groups->n_by_id; i++) {
-		if (groups->by_id[i])
-			add_row(sums, groups->by_id[i]);
-	}
 }
 
 int sums_compare_labels(const struct sums_row *a, const struct sums_row *b)
@@ -460,10 +403,9 @@ static void make_rows(void *self, const struct run_info *run)
 {
 	struct sums *sums = self;
 
-	add_rows(sums, &sums->functions);
-	add_rows(sums, &sums->kernels);
-	for (size_t kind = 0; kind < ACTIVITY_COUNT; kind++)
-		add_rows(sums, &sums->others[kind]);
+	sums->rows = xcalloc(sums->groups.n + 1, sizeof(*sums->rows));
+	for (size_t i = 0; i < sums->groups.n; i++)
+		add_row(sums, keyed_at(&sums->groups, i));
 	merge_rows(sums);
 }
 
@@ -484,10 +426,11 @@ static void sums_clear(void *self)
 		spread_free(&sums->rows[i].values);
 	}
 	free(sums->rows);
-	groups_free(&sums->functions);
-	groups_free(&sums->kernels);
-	for (size_t kind = 0; kind < ACTIVITY_COUNT; kind++)
-		groups_free(&sums->others[kind]);
+	for (size_t i = 0; i < sums->groups.n; i++)
+		spread_free(&((struct sum_group *)keyed_at(&sums->groups, i))->values);
+	keyed_free(&sums->groups);
+	for (size_t what = 0; what <= SUM_OF_CALLS; what++)
+		free(sums->last[what].row);
 	stack_places_free(sums->places);
 }
 
@@ -503,22 +446,28 @@ static const struct consumer_ops sums_ops = {
 	.free = sums_free,
 };
 
+static void set_kind(struct sums *sums, const struct sums_kind *kind)
+{
+	sums->kind = kind;
+	sums->places = kind->places ? stack_places_new() : NULL;
+	sums->groups = (struct keyed){ .row_bytes = sizeof(struct sum_group),
+		                       .key_bytes = sizeof(struct sum_group_key) };
+}
+
 struct consumer *sums_new(const struct sums_kind *kind, enum kernel_names names, bool nested)
 {
 	struct report_options options = { .names = names, .nested = nested };
 	struct sums *sums = report_make(sizeof(*sums), &sums_ops, NULL, &options);
 
-	sums->kind = kind;
-	sums->places = kind->places ? stack_places_new() : NULL;
+	set_kind(sums, kind);
 	return &sums->writer.consumer;
 }
 
 static void sums_init(void *self)
 {
-	struct sums *sums = self;
+	const struct report_writer *writer = self;
 
-	sums->kind = sums_kind(sums->writer.report->name, sums->writer.options.by_place);
-	sums->places = sums->kind->places ? stack_places_new() : NULL;
+	set_kind(self, sums_kind(writer->report->name, writer->options.by_place));
 }
 
 const struct report_kind sums_report = {

@@ -146,9 +146,9 @@ static void test_places_of_a_kernel_are_rows_of_their_own(void **state)
 	rows = kernel_launches_rows(launches, &n);
 	assert_int_equal(n, 3);
 	assert_int_equal(rows[0].launches, 2);
-	assert_string_equal(stack_places_label(places, rows[0].place), IN_NATIVE_PLACE);
-	assert_string_equal(stack_places_label(places, rows[1].place), PLACE_NO_STACK);
-	assert_string_equal(stack_places_label(places, rows[2].place), IN_PYTHON_PLACE);
+	assert_string_equal(stack_places_label(places, rows[0].key.place), IN_NATIVE_PLACE);
+	assert_string_equal(stack_places_label(places, rows[1].key.place), PLACE_NO_STACK);
+	assert_string_equal(stack_places_label(places, rows[2].key.place), IN_PYTHON_PLACE);
 	stack_places_free(places);
 }
 

@@ -4,36 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/keyed.h"
 #include "analysis/by_id.h"
 #include "analysis/memory.h"
-#include "base/map.h"
 #include "base/order.h"
-
-/* No padding: it is hashed whole. */
-struct kernel_launches_key {
-	uint32_t kernel, process, place;
-};
-
-/* A kernel of one process, and with places of one of them. */
-struct kernel_launches_kept {
-	struct kernel_row row;
-	size_t last_shape;
-	struct kernel_launches_kept *next;
-	struct kernel_launches_key key;
-	UT_hash_handle hh;
-};
 
 struct kernel_launches {
 	struct stack_places *places;
-	struct kernel_launches_kept *by_key;
-	struct kernel_launches_kept **by_kernel; /* by id of the kernel, plus KERNEL_FIRST */
-	size_t n_kernels;
+	struct keyed rows;            /* struct kernel_row */
+	struct keyed_last of_kernels; /* by id of the kernel, plus KERNEL_FIRST */
 	struct calls_of {
 		uint64_t first_ns, last_ns; /* of its calls; first 0: none */
 	} * processes;                      /* by id */
 	size_t n_processes;
-	struct kernel_row *rows;
-	size_t n_rows;
+	bool joined;
 };
 
 /* Places before the kernels' own. */
@@ -44,47 +28,34 @@ struct kernel_launches *kernel_launches_new(struct stack_places *places)
 	struct kernel_launches *launches = xcalloc(1, sizeof(*launches));
 
 	launches->places = places;
+	launches->rows = (struct keyed){ .row_bytes = sizeof(struct kernel_row),
+		                         .key_bytes = sizeof(struct kernel_row_key) };
 	return launches;
 }
 
 /* ---- counting ------------------------------------------------------------------------------ */
 
-static struct kernel_launches_kept *find_kept(const struct kernel_launches *launches,
-                                              const struct kernel_launches_key *key)
-{
-	struct kernel_launches_kept *kept = launches->by_kernel[key->kernel];
-
-	if (kept && !memcmp(&kept->key, key, sizeof(*key))) /* mostly there is one */
-		return kept;
-	return MAP_FIND(launches->by_key, key);
-}
-
-static struct kernel_launches_kept *kept_of(struct kernel_launches *launches,
-                                            const struct event *event)
+/* A kernel of one process, and with places of one of them. */
+static struct kernel_row *row_of(struct kernel_launches *launches, const struct event *event)
 {
 	const struct call *call = event->call;
-	const struct kernel_launches_key key = {
+	const struct kernel_row_key key = {
 		.kernel = call->op == OP_GRAPH_LAUNCH ? KERNEL_GRAPHS
 		          : call->kernel              ? call->kernel->id + KERNEL_FIRST
 		                                      : KERNEL_UNKNOWN,
 		.process = event->process->id,
 		.place = launches->places ? stack_places_number(launches->places, call->stack) : 0,
 	};
-	struct kernel_launches_kept *kept;
+	struct kernel_row *row =
+		keyed_row_of(&launches->rows, &launches->of_kernels, key.kernel, &key);
 
-	launches->by_kernel = by_id_room(launches->by_kernel, &launches->n_kernels,
-	                                 sizeof(*launches->by_kernel), key.kernel);
-	kept = find_kept(launches, &key);
-	if (kept)
-		return kept;
-	kept = MAP_ADD(launches->by_key, key, &key);
-	kept->row.process = event->process;
-	kept->row.kernel = call->op == OP_GRAPH_LAUNCH ? NULL : call->kernel;
-	kept->row.graphs = call->op == OP_GRAPH_LAUNCH;
-	kept->row.place = key.place;
-	kept->row.first_ns = call->begin_ns;
-	kept->next = launches->by_kernel[key.kernel];
-	return launches->by_kernel[key.kernel] = kept;
+	if (!row->process) {
+		row->process = event->process;
+		row->kernel = call->op == OP_GRAPH_LAUNCH ? NULL : call->kernel;
+		row->graphs = call->op == OP_GRAPH_LAUNCH;
+		row->first_ns = call->begin_ns;
+	}
+	return row;
 }
 
 static bool same_shape(const struct launch_shape *shape, const uint32_t grid[3],
@@ -139,7 +110,7 @@ static void see_process(struct kernel_launches *launches, const struct event *ev
 void kernel_launches_event(struct kernel_launches *launches, const struct event *event)
 {
 	const struct call *call = event->call;
-	struct kernel_launches_kept *kept;
+	struct kernel_row *row;
 
 	if (event->type != EVENT_CALL || call->flags & CALL_NESTED)
 		return;
@@ -147,16 +118,16 @@ void kernel_launches_event(struct kernel_launches *launches, const struct event 
 	if ((call->op != OP_LAUNCH && call->op != OP_GRAPH_LAUNCH) ||
 	    call->flags & (CALL_FAILED | CALL_UNFINISHED))
 		return;
-	kept = kept_of(launches, event);
-	kept->row.last_ns = event->time_ns;
+	row = row_of(launches, event);
+	row->last_ns = event->time_ns;
 	if (call->flags & CALL_CAPTURED) {
-		kept->row.captured += call_launches(call);
+		row->captured += call_launches(call);
 		return;
 	}
-	kept->row.launches += call_launches(call);
+	row->launches += call_launches(call);
 	if (call->op == OP_LAUNCH)
-		kept->last_shape = count_shape(&kept->row, kept->last_shape, call->args.grid,
-		                               call->args.block, call_launches(call));
+		row->last_shape = count_shape(row, row->last_shape, call->args.grid,
+		                              call->args.block, call_launches(call));
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */
@@ -166,7 +137,8 @@ static const char *name_of(const struct kernel_row *row)
 	return row->graphs ? "(graphs)" : row->kernel ? row->kernel->name : "(unknown)";
 }
 
-ORDER_BY(by_name, struct kernel_row, UP(process->id), UP(place), strcmp(name_of(a), name_of(b)));
+ORDER_BY(by_name, struct kernel_row, UP(process->id), UP(key.place),
+         strcmp(name_of(a), name_of(b)));
 
 ORDER_BY(by_launches, struct kernel_row, DOWN(launches), DOWN(captured), OR_ELSE(by_name));
 
@@ -196,69 +168,45 @@ static double rate_of(const struct kernel_launches *launches, const struct kerne
 	return last > first ? (double)row->launches * 1e9 / (double)(last - first) : 0;
 }
 
-/* Moves what was counted into `rows`. */
-static void gather(struct kernel_launches *launches)
+/* Kernels of one name in a process become one row. */
+static void join_rows(struct kernel_launches *launches)
 {
-	size_t room = 1;
+	struct kernel_row *rows = (void *)launches->rows.rows;
+	size_t n = 0;
 
-	for (size_t i = 0; i < launches->n_kernels; i++) {
-		for (struct kernel_launches_kept *kept = launches->by_kernel[i]; kept;
-		     kept = kept->next)
-			room++;
+	keyed_sort(&launches->rows, by_name);
+	for (size_t i = 0; i < launches->rows.n; i++) {
+		if (n && !by_name(&rows[n - 1], &rows[i]))
+			join(&rows[n - 1], &rows[i]);
+		else
+			rows[n++] = rows[i];
 	}
-	HASH_CLEAR(hh, launches->by_key);
-	launches->rows = xcalloc(room, sizeof(*launches->rows));
-	for (size_t i = 0; i < launches->n_kernels; i++) {
-		struct kernel_launches_kept *kept = launches->by_kernel[i], *next;
-
-		for (; kept; kept = next) {
-			next = kept->next;
-			launches->rows[launches->n_rows++] = kept->row;
-			free(kept);
-		}
-		launches->by_kernel[i] = NULL;
+	launches->rows.n = n;
+	for (size_t i = 0; i < n; i++) {
+		rows[i].per_second = rate_of(launches, &rows[i]);
+		if (rows[i].n_shapes)
+			qsort(rows[i].shapes, rows[i].n_shapes, sizeof(*rows[i].shapes), by_use);
 	}
+	keyed_sort(&launches->rows, by_launches);
+	launches->joined = true;
 }
 
 const struct kernel_row *kernel_launches_rows(struct kernel_launches *launches, size_t *n)
 {
-	struct kernel_row *rows;
-	size_t count = 0;
-
-	if (!launches->rows) {
-		gather(launches);
-		rows = launches->rows;
-		qsort(rows, launches->n_rows, sizeof(*rows), by_name);
-		for (size_t i = 0; i < launches->n_rows; i++) {
-			if (count && !by_name(&rows[count - 1], &rows[i]))
-				join(&rows[count - 1], &rows[i]);
-			else
-				rows[count++] = rows[i];
-		}
-		launches->n_rows = count;
-		for (size_t i = 0; i < count; i++) {
-			rows[i].per_second = rate_of(launches, &rows[i]);
-			if (rows[i].n_shapes)
-				qsort(rows[i].shapes, rows[i].n_shapes, sizeof(*rows[i].shapes),
-				      by_use);
-		}
-		qsort(rows, count, sizeof(*rows), by_launches);
-	}
-	*n = launches->n_rows;
-	return launches->rows;
+	if (!launches->joined)
+		join_rows(launches);
+	*n = launches->rows.n;
+	return (void *)launches->rows.rows;
 }
 
 void kernel_launches_free(struct kernel_launches *launches)
 {
-	size_t n;
-
 	if (!launches)
 		return;
-	kernel_launches_rows(launches, &n);
-	for (size_t i = 0; i < n; i++)
-		free(launches->rows[i].shapes);
-	free(launches->rows);
-	free(launches->by_kernel);
+	for (size_t i = 0; i < launches->rows.n; i++)
+		free(((struct kernel_row *)keyed_at(&launches->rows, i))->shapes);
+	keyed_free(&launches->rows);
+	free(launches->of_kernels.row);
 	free(launches->processes);
 	free(launches);
 }

@@ -16,11 +16,17 @@ struct launch_shape {
 	uint64_t launches;
 };
 
+/* No padding: it is hashed whole. */
+struct kernel_row_key {
+	uint32_t kernel, process;
+	uint32_t place; /* of those that were given; 0 without them */
+};
+
 struct kernel_row {
+	struct kernel_row_key key;
 	const struct process *process;
 	const struct kernel *kernel; /* NULL: graphs, or a kernel that nothing is known of */
 	bool graphs;
-	uint32_t place; /* of those that were given; 0 without them */
 	uint64_t launches;
 	uint64_t captured; /* into graphs: did not run */
 	uint64_t first_ns, last_ns;
@@ -28,6 +34,7 @@ struct kernel_row {
 	struct launch_shape *shapes; /* most used first */
 	size_t n_shapes;
 	uint64_t other_shapes;
+	size_t last_shape; /* private */
 };
 
 struct kernel_launches;

@@ -78,10 +78,10 @@ static void write_launches(void *self, const struct run_info *run)
 		                  : rows[i].kernel ? rows[i].kernel->name
 		                                   : "(not known)");
 		if (launches->places)
-			table_text(table, stack_places_label(launches->places, rows[i].place));
+			table_text(table, stack_places_label(launches->places, rows[i].key.place));
 		table_end_row(table);
 		all += rows[i].launches + rows[i].captured;
-		placeless += rows[i].place ? 0 : rows[i].launches + rows[i].captured;
+		placeless += rows[i].key.place ? 0 : rows[i].launches + rows[i].captured;
 		more_shapes |= rows[i].other_shapes > 0;
 	}
 	if (n)
