@@ -86,7 +86,8 @@ struct object {
 };
 
 struct channels {
-	struct known *functions; /* by id */
+	struct consumer consumer; /* first: what callers hold */
+	struct known *functions;  /* by id */
 	size_t n_functions;
 	struct object *objects;
 	struct channel_row *rows;
@@ -388,23 +389,22 @@ static void take_call(struct channels *channels, const struct event *event)
 		controlled(channels, event, known);
 }
 
-void channels_event(struct channels *channels, const struct event *event)
+static int channels_event(struct consumer *self, const struct event *event, struct err *err)
 {
+	struct channels *channels = (struct channels *)self;
+
 	if (event->type == EVENT_EXIT)
 		process_ended(channels, event);
 	else if (event->type == EVENT_OTHER_CALL && event->call->function->layer == LAYER_KERNEL)
 		take_call(channels, event);
+	return 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-struct channels *channels_new(void)
+static void channels_free(struct consumer *self)
 {
-	return xcalloc(1, sizeof(struct channels));
-}
-
-void channels_free(struct channels *channels)
-{
+	struct channels *channels = (struct channels *)self;
 	struct object *object, *next;
 
 	HASH_ITER (hh, channels->objects, object, next)
@@ -415,9 +415,20 @@ void channels_free(struct channels *channels)
 	free(channels);
 }
 
-const struct channel_row *channels_rows(const struct channels *channels, size_t *n,
+struct consumer *channels_new(void)
+{
+	static const struct consumer_ops ops = { .event = channels_event, .free = channels_free };
+	struct channels *channels = xcalloc(1, sizeof(*channels));
+
+	channels->consumer.ops = &ops;
+	return &channels->consumer;
+}
+
+const struct channel_row *channels_rows(const struct consumer *self, size_t *n,
                                         struct channels_left_out *left_out)
 {
+	const struct channels *channels = (const struct channels *)self;
+
 	*n = channels->n;
 	*left_out = channels->left_out;
 	return channels->rows;

@@ -34,12 +34,7 @@ struct channel_row {
 	uint32_t next[2], pending; /* private */
 };
 
-/* A plain part of its owner: see memory.h. */
-struct channels;
-
-struct channels *channels_new(void);
-void channels_free(struct channels *channels);
-void channels_event(struct channels *channels, const struct event *event);
+struct consumer *channels_new(void);
 
 struct channels_left_out {
 	uint64_t no_room; /* that there was no room for */
@@ -47,5 +42,5 @@ struct channels_left_out {
 };
 
 /* As they were made. */
-const struct channel_row *channels_rows(const struct channels *channels, size_t *n,
+const struct channel_row *channels_rows(const struct consumer *channels, size_t *n,
                                         struct channels_left_out *left_out);

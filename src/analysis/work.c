@@ -43,15 +43,6 @@ struct work {
 	struct early early_gone; /* what left to make room for `done` */
 };
 
-const struct work_call *work_find(const struct work *work, const struct process *process,
-                                  uint64_t correlation)
-{
-	const struct work_place *place =
-		correlation ? work_table_find(&work->table, process, correlation) : NULL;
-
-	return place ? &place->call : NULL;
-}
-
 /* ---- room ----------------------------------------------------------------------------------- */
 
 static void let_go(struct work *work, struct work_place *place)

@@ -98,10 +98,6 @@ void work_each_open(const struct work *work,
                     void (*tell)(void *data, const struct work_call *call, uint32_t place),
                     void *data);
 
-/* For tests: NULL where it is not, or no longer, or not yet known. */
-const struct work_call *work_find(const struct work *work, const struct process *process,
-                                  uint64_t correlation);
-
 /* Work, and calls with work, whose other half had left for want of room. */
 uint64_t work_unjoined(const struct work *work);
 

@@ -7,11 +7,6 @@
 
 #define AT(member) TABLE_AT(struct channel_row, member)
 
-struct channels_report {
-	struct report_writer writer; /* first: what callers hold */
-	struct channels *channels;
-};
-
 static const struct table_column columns[] = {
 	{ "Begin", TABLE_TIME, AT(begin_ns) },
 	{ "End", TABLE_TIME },
@@ -116,39 +111,20 @@ static void write_notes(struct table *table, size_t n, const struct channels_lef
 
 static void write_channels(void *self, const struct run_info *run)
 {
-	struct channels_report *report = self;
+	struct report_writer *writer = self;
 	struct channels_left_out left_out;
 	const struct channel_row *rows;
 	struct buf text = { 0 };
 	size_t n;
 
-	rows = channels_rows(report->channels, &n, &left_out);
+	rows = channels_rows(writer->analysis, &n, &left_out);
 	for (size_t i = 0; i < n; i++)
-		write_row(&report->writer, &rows[i], &text);
+		write_row(writer, &rows[i], &text);
 	buf_free(&text);
-	write_notes(report->writer.table, n, &left_out);
-}
-
-static int take_event(struct consumer *self, const struct event *event, struct err *err)
-{
-	channels_event(((struct channels_report *)self)->channels, event);
-	return 0;
-}
-
-static void init_channels(void *self)
-{
-	((struct channels_report *)self)->channels = channels_new();
-}
-
-static void clear_channels(void *self)
-{
-	channels_free(((struct channels_report *)self)->channels);
+	write_notes(writer->table, n, &left_out);
 }
 
 const struct report_kind channels_report = {
-	.bytes = sizeof(struct channels_report),
-	.init = init_channels,
-	.event = take_event,
-	.clear = clear_channels,
+	.analysis = channels_new,
 	.parts = { { NULL, NULL, TABLE_COLUMNS(columns), write_channels } },
 };

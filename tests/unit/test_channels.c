@@ -11,7 +11,7 @@
 #define DEVICE 0x5c000001
 #define GROUP  0x5c000010
 
-static struct channels *channels;
+static struct consumer *channels;
 static double now_us;
 
 static int set_up(void **state)
@@ -25,7 +25,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	channels_free(channels);
+	consumer_free(channels);
 	return 0;
 }
 
@@ -68,7 +68,7 @@ static void call_flags(const struct process *process, const struct function *fun
 	assert_true(n <= call.args.n_args);
 	if (n)
 		memcpy(call.args.arg, args, n * sizeof(*args));
-	channels_event(channels, &event);
+	channels->ops->event(channels, &event, NULL);
 }
 
 #define CALL(process, function, ...)                                                               \
@@ -233,7 +233,7 @@ static void test_a_process_takes_its_channels_with_it(void **state)
 	(void)state;
 	make_group(GROUP);
 	CALL(&other, alloc_group(), CLIENT, DEVICE, GROUP, 0, 1); /* the same handles */
-	channels_event(channels, &event);
+	channels->ops->event(channels, &event, NULL);
 	assert_int_equal(rows(2)[0].end, CHANNEL_EXITED);
 	assert_int_equal(rows(2)[0].end_ns, US(100));
 	assert_int_equal(rows(2)[1].end, CHANNEL_HELD);
