@@ -62,8 +62,7 @@ struct chains *chains_new(void)
 {
 	struct chains *chains = xcalloc(1, sizeof(*chains));
 
-	chains->nodes = vec_room(NULL, 0, sizeof(*chains->nodes));
-	chains->nodes[chains->n_nodes++] = (struct chains_node){ 0 };
+	*VEC_ADD(chains->nodes, chains->n_nodes) = (struct chains_node){ 0 };
 	chains->scratch = xcalloc(1, sizeof(*chains->scratch));
 	return chains;
 }
@@ -199,8 +198,7 @@ static uint32_t line_of(struct chains *chains, const struct stack_frame *frame)
 	if (line == CHAINS_NONE)
 		return CHAINS_NONE;
 	if (line == chains->n_lines) {
-		chains->lines = vec_room(chains->lines, chains->n_lines, sizeof(*chains->lines));
-		chains->lines[chains->n_lines++] =
+		*VEC_ADD(chains->lines, chains->n_lines) =
 			(struct chains_line){ .frame = frame,
 			                      .function = function_of(chains, frame) };
 	}

@@ -84,8 +84,8 @@ static void alikes_add(struct alikes *alikes, size_t number)
 		return;
 	}
 	kind->n_places++;
-	alikes->places = vec_room(alikes->places, alikes->n_places, sizeof(*alikes->places));
-	alikes->places[alikes->n_places++] = (struct alike_place){ call->chain, kind->last };
+	*VEC_ADD(alikes->places, alikes->n_places) =
+		(struct alike_place){ call->chain, kind->last };
 	kind->last = (uint32_t)alikes->n_places;
 }
 

@@ -97,8 +97,7 @@ static struct rank_kind *kind_of(struct ranks *ranks, const struct collective *o
 	for (size_t i = ranks->n_kinds; i-- > 0;)
 		if (ranks->kinds[i].comm == one->comm && ranks->kinds[i].kind == one->kind)
 			return &ranks->kinds[i];
-	ranks->kinds = vec_room(ranks->kinds, ranks->n_kinds, sizeof(*ranks->kinds));
-	kind = &ranks->kinds[ranks->n_kinds++];
+	kind = VEC_ADD(ranks->kinds, ranks->n_kinds);
 	*kind = (struct rank_kind){ .comm = one->comm, .kind = one->kind };
 	return kind;
 }

@@ -33,8 +33,8 @@ ORDER_BY(common_in_order, struct common, UP(cause), UP(chain));
 static void causes_add(struct causes *causes, const struct account_part *part, uint32_t process,
                        double ns)
 {
-	causes->of = vec_room(causes->of, causes->n, sizeof(*causes->of));
-	causes->of[causes->n++] = (struct cause){ part, process, part->cause, part->chain, ns };
+	*VEC_ADD(causes->of, causes->n) =
+		(struct cause){ part, process, part->cause, part->chain, ns };
 }
 
 static void causes_merge(struct causes *causes)
@@ -132,8 +132,8 @@ static struct common *common_of(const struct rank_row *rows, size_t n_rows,
 
 		*known += count != 0;
 		for (size_t k = 0; k < count; k++) {
-			common = vec_room(common, all, sizeof(*common));
-			common[all++] = (struct common){ of[k].cause, of[k].chain, of[k].ns };
+			*VEC_ADD(common, all) =
+				(struct common){ of[k].cause, of[k].chain, of[k].ns };
 		}
 	}
 	if (all)

@@ -67,8 +67,7 @@ static struct standing_rank *row_add(struct standings *standings,
 			(struct quota){ .user = { ROWS_MAX / 2 }, .all = { ROWS_MAX } };
 	if (quota_take(&standings->of_rows, told->person, 0, 1))
 		return NULL;
-	standings->rows = vec_room(standings->rows, standings->n_rows, sizeof(*standings->rows));
-	row = &standings->rows[standings->n_rows++];
+	row = VEC_ADD(standings->rows, standings->n_rows);
 	*row = (struct standing_rank){ .told = *told, .source = standings->n_sources };
 	return row;
 }
@@ -316,8 +315,7 @@ static size_t standings_take(struct standings *standings, struct quota *places,
 		}
 		standing_take(&one, ranks, true);
 		standing_take(&one, ranks, false);
-		standings->of = vec_room(standings->of, standings->n, sizeof(one));
-		standings->of[standings->n++] = one;
+		*VEC_ADD(standings->of, standings->n) = one;
 	}
 	return more;
 }

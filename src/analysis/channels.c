@@ -7,6 +7,7 @@
 #include "analysis/by_id.h"
 #include "base/array.h"
 #include "base/map.h"
+#include "base/vec.h"
 
 #define NONE UINT32_MAX
 
@@ -91,7 +92,7 @@ struct channels {
 	size_t n_functions;
 	struct object *objects;
 	struct channel_row *rows;
-	uint32_t n, room;
+	uint32_t n;
 	struct channels_of {
 		uint32_t n;    /* rows */
 		uint32_t seen; /* of all rows those that were looked at when it ended */
@@ -243,10 +244,7 @@ static uint32_t add_row(struct channels *channels, const struct process *process
 		return NONE;
 	}
 	of->n++;
-	if (channels->n == channels->room) {
-		channels->room = channels->room ? 2 * channels->room : 64;
-		channels->rows = xrealloc(channels->rows, channels->room * sizeof(*channels->rows));
-	}
+	channels->rows = vec_room(channels->rows, channels->n, sizeof(*channels->rows));
 	return channels->n++;
 }
 

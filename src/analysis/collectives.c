@@ -102,9 +102,7 @@ static uint32_t comm_make(struct collectives *collectives, const struct rank_ent
 	if (!entry) {
 		entry = MAP_ADD(own->comms, key, &key);
 		entry->comm = (uint32_t)collectives->n_comms;
-		collectives->comms = vec_room(collectives->comms, collectives->n_comms,
-		                              sizeof(*collectives->comms));
-		collectives->comms[collectives->n_comms++] = (struct collective_comm){
+		*VEC_ADD(collectives->comms, collectives->n_comms) = (struct collective_comm){
 			.id = { id[0], id[1] }, .person = key.person, .size = size
 		};
 	}
@@ -123,9 +121,7 @@ static struct rank_entry *rank_make(struct collectives *collectives, const struc
 	entry = MAP_MAKE(collectives->own->ranks, key, &key);
 	entry->rank = (uint32_t)collectives->n_ranks;
 	entry->splits = 0;
-	collectives->ranks =
-		vec_room(collectives->ranks, collectives->n_ranks, sizeof(*collectives->ranks));
-	collectives->ranks[collectives->n_ranks++] =
+	*VEC_ADD(collectives->ranks, collectives->n_ranks) =
 		(struct collective_rank){ .process = event->process,
 		                          .person = collectives_person(event->process),
 		                          .handle = handle,
@@ -309,9 +305,7 @@ static struct collective_told *told_of(struct collectives *collectives, const st
 	if (!entry) {
 		entry = MAP_ADD(collectives->own->told_ranks, key, key);
 		entry->told = (uint32_t)collectives->n_told;
-		collectives->told = vec_room(collectives->told, collectives->n_told,
-		                             sizeof(*collectives->told));
-		collectives->told[collectives->n_told++] =
+		*VEC_ADD(collectives->told, collectives->n_told) =
 			(struct collective_told){ .id = { key->id[0], key->id[1] },
 			                          .person = key->person,
 			                          .number = key->number,
@@ -367,8 +361,7 @@ static void rank_told(struct collectives *collectives, const struct event *event
 	if ((means->meaning == MEANS_RANK && !call_word(means, call, WORD_PID)) ||
 	    !table_take(collectives, COLLECTIVES_COUNTS, own->n_told, event->process))
 		return;
-	own->told = vec_room(own->told, own->n_told, sizeof(*own->told));
-	own->told[own->n_told++] = told;
+	*VEC_ADD(own->told, own->n_told) = told;
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -561,8 +554,7 @@ void collectives_kernel(struct collectives *collectives, const struct event *eve
 	if (!activity->correlation ||
 	    !table_take(collectives, COLLECTIVES_KERNELS, own->n_kernels, event->process))
 		return;
-	own->kernels = vec_room(own->kernels, own->n_kernels, sizeof(*own->kernels));
-	own->kernels[own->n_kernels++] =
+	*VEC_ADD(own->kernels, own->n_kernels) =
 		(struct collective_kernel){ activity->correlation, activity->begin_ns,
 		                            activity->end_ns, event->process->id };
 }

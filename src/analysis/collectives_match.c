@@ -312,8 +312,7 @@ static void collectives_match(struct collectives *collectives, uint32_t first, u
 	}
 	comm->matched++;
 	collective_fill(&one, calls);
-	collectives->all = vec_room(collectives->all, collectives->n_all, sizeof(one));
-	collectives->all[collectives->n_all++] = one;
+	*VEC_ADD(collectives->all, collectives->n_all) = one;
 }
 
 /* One whose ranks say different things has lost some of their calls: no number of it is right. */

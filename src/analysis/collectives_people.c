@@ -47,12 +47,9 @@ void table_left_out(struct collectives *collectives, enum collectives_table tabl
 	while (at < collectives->n_left && collectives->left[at].person != person &&
 	       at + 1 < COLLECTIVES_LEFT_MAX)
 		at++;
-	if (at == collectives->n_left) {
-		collectives->left = vec_room(collectives->left, collectives->n_left,
-		                             sizeof(*collectives->left));
-		collectives->left[collectives->n_left++] =
+	if (at == collectives->n_left)
+		*VEC_ADD(collectives->left, collectives->n_left) =
 			(struct collectives_left){ .person = person };
-	}
 	if (collectives->left[at].person != person)
 		collectives->left[at].person = PERSON_UNKNOWN;
 	collectives->left[at].n[table]++;

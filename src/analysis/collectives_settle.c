@@ -222,8 +222,7 @@ static void behind_find(struct collectives *collectives)
 		if (!rank || rank->comm == COLLECTIVES_NONE)
 			continue;
 		one.rank = (uint32_t)(rank - collectives->ranks);
-		own->behind = vec_room(own->behind, own->n_behind, sizeof(one));
-		own->behind[own->n_behind++] = one;
+		*VEC_ADD(own->behind, own->n_behind) = one;
 	}
 	free(told);
 	free(ranks);

@@ -7,6 +7,7 @@
 #include "analysis/by_id.h"
 #include "base/array.h"
 #include "base/map.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 #include "stack/place.h"
 
@@ -181,7 +182,7 @@ struct labelled {
 struct stack_places {
 	struct labelled *by_label;
 	struct labelled **all; /* by number */
-	size_t count, room;
+	size_t count;
 	uint32_t *numbers; /* by the stack's id; the number and 1, 0: not looked at yet */
 	size_t n_numbers;
 	struct buf text;
@@ -194,15 +195,11 @@ static uint32_t find_or_add(struct stack_places *places, const char *label)
 
 	if (place)
 		return place->number;
-	if (places->count == places->room) {
-		places->room = places->room ? places->room * 2 : 16;
-		places->all = xrealloc(places->all, places->room * sizeof(struct labelled *));
-	}
 	place = xcalloc(1, sizeof(*place));
 	place->number = (uint32_t)places->count;
 	place->label = xstrdup(label);
 	HASH_ADD_KEYPTR(hh, places->by_label, place->label, len, place);
-	places->all[places->count++] = place;
+	*VEC_ADD(places->all, places->count) = place;
 	return place->number;
 }
 

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/number.h"
 #include "base/order.h"
+#include "base/vec.h"
 
 /* Rows of one file are as many as its reader lets through (trace/rows.c); of a live capture and of
  * several files no more than these. */
@@ -91,10 +92,7 @@ static struct text *text_of(struct texts *texts, const char *text)
 	memcpy(known->text, text, bytes);
 	known->number = (uint32_t)texts->n;
 	HASH_ADD_KEYPTR(hh, texts->all, known->text, bytes, known);
-	if (!(texts->n & (texts->n - 1)))
-		texts->by_number =
-			xrealloc(texts->by_number, (texts->n ? 2 * texts->n : 1) * sizeof(known));
-	texts->by_number[texts->n++] = known;
+	*VEC_ADD(texts->by_number, texts->n) = known;
 	return known;
 }
 

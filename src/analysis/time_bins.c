@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/xalloc.h"
+#include "base/vec.h"
 
 #define SHIFT_AT_FIRST 6                   /* log2 of a bin's ns */
 #define FARTHEST       ((uint64_t)1 << 55) /* ns, 417 days: no trace is that long, nonsense is */
@@ -37,9 +37,8 @@ void time_bins_free(struct time_bins *bins)
 
 size_t time_bins_row(struct time_bins *bins)
 {
-	bins->rows = xrealloc(bins->rows, (bins->n_rows + 1) * sizeof(*bins->rows));
-	bins->rows[bins->n_rows] = xcalloc(bins->n, sizeof(**bins->rows));
-	return bins->n_rows++;
+	*VEC_ADD(bins->rows, bins->n_rows) = xcalloc(bins->n, sizeof(**bins->rows));
+	return bins->n_rows - 1;
 }
 
 /* ---- making room --------------------------------------------------------------------------- */

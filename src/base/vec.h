@@ -2,8 +2,7 @@
 /*
  * Arrays that grow by one element at a time:
  *
- *   list->all = vec_room(list->all, list->n, sizeof(*list->all));
- *   list->all[list->n++] = one;
+ *   *VEC_ADD(list->all, list->n) = one;
  *
  * What an array has room for follows from how many elements it has, so nobody keeps it: eight, or
  * twice the last power of two. So an array is filled from the beginning, by this function alone.
@@ -23,3 +22,11 @@ static inline void *vec_room(void *array, size_t n, size_t bytes)
 		return array;
 	return xrealloc(array, (n ? 2 * n : VEC_LEAST) * bytes);
 }
+
+/* The next element of an array that has `n`, one more then: a pointer to it. What is put there is
+ * not to be read from the array in the same statement. */
+#define VEC_ADD(array, n)                                                                          \
+	({                                                                                         \
+		(array) = vec_room(array, n, sizeof(*(array)));                                    \
+		&(array)[(n)++];                                                                   \
+	})

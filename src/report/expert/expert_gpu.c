@@ -10,7 +10,7 @@
 #include "account/gpu_time.h"
 #include "base/number.h"
 #include "base/order.h"
-#include "base/xalloc.h"
+#include "base/vec.h"
 #include "report/reports.h"
 #include "report/why.h"
 #include "table/longest.h"
@@ -59,7 +59,7 @@ struct overhead {
 struct gpu_gaps {
 	struct report_writer writer; /* first: what callers hold */
 	struct overhead *overheads;
-	size_t n, room;
+	size_t n;
 	uint64_t left_out;
 	struct longest longest; /* struct gap */
 };
@@ -83,11 +83,7 @@ static int see_gaps(struct consumer *self, const struct event *event, struct err
 		gaps->left_out++;
 		return 0;
 	}
-	if (gaps->n == gaps->room) {
-		gaps->room = gaps->room ? 2 * gaps->room : 64;
-		gaps->overheads = xrealloc(gaps->overheads, gaps->room * sizeof(*gaps->overheads));
-	}
-	gaps->overheads[gaps->n++] =
+	*VEC_ADD(gaps->overheads, gaps->n) =
 		(struct overhead){ event->process, range->begin_ns, range->end_ns };
 	return 0;
 }

@@ -5,14 +5,13 @@
 
 #include "analysis/by_id.h"
 #include "base/buf.h"
+#include "base/vec.h"
 #include "report/findings/findings.h"
 
 struct finding *findings_add(struct findings *findings, const char *cause)
 {
-	struct finding *row;
+	struct finding *row = VEC_ADD(findings->rows, findings->n);
 
-	findings->rows = xrealloc(findings->rows, (findings->n + 1) * sizeof(*findings->rows));
-	row = &findings->rows[findings->n++];
 	*row = (struct finding){ .cause = cause, .device = FACTS_NONE };
 	return row;
 }
