@@ -209,6 +209,22 @@ void buf_duration(struct buf *buf, unsigned long long ns)
 	}
 }
 
+const char *text_of_duration(unsigned long long ns, char text[TEXT_OF_MOST])
+{
+	AT_END(buf_free) struct buf buf = { 0 };
+
+	buf_duration(&buf, ns);
+	return memcpy(text, buf.data, buf.len + 1);
+}
+
+const char *text_of_bytes(unsigned long long bytes, char text[TEXT_OF_MOST])
+{
+	AT_END(buf_free) struct buf buf = { 0 };
+
+	buf_bytes(&buf, bytes);
+	return memcpy(text, buf.data, buf.len + 1);
+}
+
 struct buf_demangled {
 	struct buf *text;
 	size_t most;

@@ -44,6 +44,14 @@ void buf_bytes(struct buf *buf, unsigned long long bytes);
 /* "812 ns", "1.34 us", "2.001 ms", "3.2 s": a duration as a person reads it. */
 void buf_duration(struct buf *buf, unsigned long long ns);
 
+/* The same two in what printf() is given: each text lives as long as the block that it is in. */
+#define TEXT_DURATION(ns) text_of_duration(ns, (char[TEXT_OF_MOST]){ 0 })
+#define TEXT_BYTES(bytes) text_of_bytes(bytes, (char[TEXT_OF_MOST]){ 0 })
+#define TEXT_OF_MOST      32
+
+const char *text_of_duration(unsigned long long ns, char text[TEXT_OF_MOST]);
+const char *text_of_bytes(unsigned long long bytes, char text[TEXT_OF_MOST]);
+
 /*
  * The text that a demangler calls back with, piece by piece. It takes no answer, and what it makes
  * of a name can be of any size: with more than `most` bytes it is left where it is. `demangle` is

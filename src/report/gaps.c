@@ -136,35 +136,26 @@ static void write_gpu(struct gaps *gaps, const struct account *account)
 /* Whether a call came before or after a gap's begin is what tells its cause. */
 static void note_clock(struct table *table, const struct run_info *run)
 {
-	AT_END(buf_free) struct buf error = { 0 };
-
-	if (!run->gpu_clock_error_ns)
-		return;
-	buf_duration(&error, run->gpu_clock_error_ns);
-	table_note(table,
-	           "times of the GPU can be off by %s against those of calls, so causes of gaps "
-	           "that are not longer can be wrong",
-	           error.data);
+	if (run->gpu_clock_error_ns)
+		table_note(table,
+		           "times of the GPU can be off by %s against those of calls, so causes of "
+		           "gaps that are not longer can be wrong",
+		           TEXT_DURATION(run->gpu_clock_error_ns));
 }
 
 static void note_sampled(struct gaps *gaps)
 {
-	AT_END(buf_free) struct buf apart = { 0 };
-
-	if (!gaps->answer->facts->resolution_ns)
-		return;
-	buf_duration(&apart, gaps->answer->facts->resolution_ns);
-	table_note(gaps->writer.table,
-	           "GPUs were seen from outside: when they were busy is known within %s, what "
-	           "ran is not",
-	           apart.data);
+	if (gaps->answer->facts->resolution_ns)
+		table_note(gaps->writer.table,
+		           "GPUs were seen from outside: when they were busy is known within %s, "
+		           "what ran is not",
+		           TEXT_DURATION(gaps->answer->facts->resolution_ns));
 }
 
 static void note_gpus(struct gaps *gaps, const struct run_info *run)
 {
 	struct table *table = gaps->writer.table;
 	const char *none = why_none(gaps->writer.analysis);
-	struct buf least = { 0 };
 
 	if (!gaps->n) {
 		if (none && report_is_chosen(&gaps->writer.options, run))
@@ -173,12 +164,10 @@ static void note_gpus(struct gaps *gaps, const struct run_info *run)
 			report_note_no_gpu_times(table, gaps->writer.options.part, run);
 		return;
 	}
-	buf_duration(&least, gaps->least_ns);
 	table_note(table,
 	           "Time: from a GPU's first work on; Gaps: in which nothing ran, of %s and more "
 	           "(--gap); For Peers: idle in kernels of communication",
-	           least.data);
-	buf_free(&least);
+	           TEXT_DURATION(gaps->least_ns));
 	note_clock(table, run);
 	note_sampled(gaps);
 	report_note_gpu_lost(table, run);

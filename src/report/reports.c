@@ -390,15 +390,11 @@ void report_note_gpu_lost(struct table *table, const struct run_info *run)
 
 void report_note_busy_short(struct table *table, uint64_t short_ns)
 {
-	AT_END(buf_free) struct buf text = { 0 };
-
-	if (!short_ns)
-		return;
-	buf_duration(&text, short_ns);
-	table_note(table,
-	           "busy times can be short by %s in all: of work that became known too late to "
-	           "tell whether it ran beside other work",
-	           text.data);
+	if (short_ns)
+		table_note(table,
+		           "busy times can be short by %s in all: of work that became known too "
+		           "late to tell whether it ran beside other work",
+		           TEXT_DURATION(short_ns));
 }
 
 void report_note_no_stacks(struct table *table, const struct run_info *run, uint64_t calls,

@@ -128,8 +128,8 @@ static void why_start(struct why *why, const struct account *account)
 
 	if (start_ns < WHY_START_NS || start_ns < (why->facts.end_ns - why->facts.begin_ns) / 2)
 		return;
-	buf_puts(why->out, ", from its first work on, which came after ");
-	buf_duration(why->out, start_ns);
+	buf_printf(why->out, ", from its first work on, which came after %s",
+	           TEXT_DURATION(start_ns));
 }
 
 static void why_head(struct why *why, const struct account *account)
@@ -140,17 +140,12 @@ static void why_head(struct why *why, const struct account *account)
 	why_whose(why, account);
 	if (account->device == FACTS_NONE)
 		buf_puts(out, ", without GPU times");
-	buf_puts(out, ": ");
-	buf_duration(out, account->ns);
-	if (account->ns < WHY_MEASURED * (double)(account->end_ns - account->begin_ns)) {
-		buf_puts(out, " of ");
-		buf_duration(out, account->end_ns - account->begin_ns);
-	}
+	buf_printf(out, ": %s", TEXT_DURATION(account->ns));
+	if (account->ns < WHY_MEASURED * (double)(account->end_ns - account->begin_ns))
+		buf_printf(out, " of %s", TEXT_DURATION(account->end_ns - account->begin_ns));
 	if (steps->how != STEPS_NONE) {
-		buf_printf(out, ", %zu steps of ", steps->n);
-		buf_duration(out, why_step_ns(steps));
-		if (why_steps_differ(steps))
-			buf_puts(out, " on average");
+		buf_printf(out, ", %zu steps of %s%s", steps->n, TEXT_DURATION(why_step_ns(steps)),
+		           why_steps_differ(steps) ? " on average" : "");
 		if (!why_has_step(why, account))
 			buf_printf(out, " (%.0f %% of the time)",
 			           100 * why_steps_share(account, steps));
@@ -300,11 +295,9 @@ static void why_step_part(struct why *why, const struct answer_change *change)
 		buf_puts(why->out, " of ");
 		why_whose(why, change->account);
 	}
-	if (why_has_step(why, change->account)) {
-		buf_puts(why->out, ", ");
-		buf_duration(why->out, why_part(change) * (double)why_step_ns(steps));
-		buf_puts(why->out, " of a step");
-	}
+	if (why_has_step(why, change->account))
+		buf_printf(why->out, ", %s of a step",
+		           TEXT_DURATION(why_part(change) * (double)why_step_ns(steps)));
 	if (change->waits) {
 		double waits = (double)change->waits * why_of_all(why, change);
 
@@ -418,13 +411,9 @@ void why_gain(struct why *why, const struct answer_change *change)
 		           differ ? "About" : "At most", factor < 10 ? 1 : 0, factor);
 	else
 		buf_puts(why->out, "Nearly all of the time would be gained");
-	if (why_has_step(why, change->account)) {
-		buf_puts(why->out, " (");
-		buf_duration(why->out, why_step_ns(steps));
-		buf_puts(why->out, " to ");
-		buf_duration(why->out, left * (double)why_step_ns(steps));
-		buf_puts(why->out, " a step)");
-	}
+	if (why_has_step(why, change->account))
+		buf_printf(why->out, " (%s to %s a step)", TEXT_DURATION(why_step_ns(steps)),
+		           TEXT_DURATION(left * (double)why_step_ns(steps)));
 	if (differ && factor >= WHY_FACTOR_BOUND && most < WHY_FACTOR_MOST)
 		buf_printf(why->out, ", %.*f at most", most < 10 ? 1 : 0, most);
 	buf_printf(why->out, "; then most is: %s.", account_cause_text(change->then));

@@ -23,9 +23,8 @@ static void phase_what(struct why *why, const struct account *account, const str
 	size_t n;
 
 	if (phase->kind == PHASE_START || phase->kind == PHASE_END) {
-		buf_duration(out, phase->ns);
-		buf_puts(out, phase->kind == PHASE_START ? " before the first step"
-		                                         : " after the last step");
+		buf_printf(out, "%s %s step", TEXT_DURATION(phase->ns),
+		           phase->kind == PHASE_START ? "before the first" : "after the last");
 		return;
 	}
 	steps_within(why_steps(why, account), account->begin_ns, account->end_ns, &n);
@@ -37,10 +36,8 @@ static void phase_what(struct why *why, const struct account *account, const str
 		buf_printf(out, "%zu of %zu steps", phase->n_steps, n);
 	if (phase->kind == PHASE_OTHER)
 		buf_puts(out, " with other launches");
-	buf_puts(out, ", ");
-	buf_duration(out, phase->steps_ns / phase->n_steps);
-	if (phase->n_steps > 1)
-		buf_puts(out, " each");
+	buf_printf(out, ", %s%s", TEXT_DURATION(phase->steps_ns / phase->n_steps),
+	           phase->n_steps > 1 ? " each" : "");
 }
 
 /* The longest that are none of the usual steps; returns how many. */

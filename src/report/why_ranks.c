@@ -89,11 +89,9 @@ void why_words_standing(const struct standing *standing, struct buf *out)
 	why_words_comm_of(standing->id[0], standing->person, standing->claimed, out);
 	buf_puts(out, ", which ");
 	add_numbers(standing, false, out);
-	buf_printf(out, " %s; none has launched any for ",
-	           standing->n_told - standing->n_behind - standing->n_missing > 1 ? "have"
-	                                                                           : "has");
-	buf_duration(out, standing->still_ns);
-	buf_puts(out, " or more");
+	buf_printf(out, " %s; none has launched any for %s or more",
+	           standing->n_told - standing->n_behind - standing->n_missing > 1 ? "have" : "has",
+	           TEXT_DURATION(standing->still_ns));
 }
 
 void why_words_does(const struct standing_rank *rank, struct buf *out)
@@ -378,24 +376,19 @@ static bool steps_are_apart(const struct why *why, struct steps_apart *apart)
 	return false;
 }
 
-static void add_steps_of(const struct why *why, const struct account *account, uint64_t ns)
-{
-	buf_duration(why->out, ns);
-	buf_printf(why->out, " in pid %u", account->process->pid);
-}
-
 void why_add_steps(const struct why *why)
 {
 	struct steps_apart apart;
 
 	if (!steps_are_apart(why, &apart))
 		return;
-	buf_puts(why->out, "Steps of ranks of one job differ: ");
-	add_steps_of(why, apart.least, apart.least_ns);
-	buf_puts(why->out, ", ");
-	add_steps_of(why, apart.most, apart.most_ns);
-	buf_puts(why->out, ": a part of a step, or several, were taken for one, so what is said of "
-	                   "a step is of that rank's alone.\n");
+	buf_printf(
+		why->out,
+		"Steps of ranks of one job differ: %s in pid %u, %s in pid %u: a part of a step, "
+		"or several, were taken for one, so what is said of a step is of that rank's "
+		"alone.\n",
+		TEXT_DURATION(apart.least_ns), apart.least->process->pid,
+		TEXT_DURATION(apart.most_ns), apart.most->process->pid);
 }
 
 void why_json_steps(const struct why *why, struct json *json)

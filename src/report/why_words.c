@@ -109,9 +109,8 @@ void why_words_clocks(const struct facts *facts, struct buf *out)
 		return;
 	buf_printf(out,
 	           "Clocks of %zu machines are compared by %s%lu collectives whose kernels end "
-	           "together: 95 %% are within ",
-	           n + 1, n > 1 ? "at least " : "", least);
-	buf_duration(out, most_ns);
+	           "together: 95 %% are within %s",
+	           n + 1, n > 1 ? "at least " : "", least, TEXT_DURATION(most_ns));
 }
 
 const char *why_words_user(const struct facts *facts, const struct process *process)
@@ -319,11 +318,15 @@ void why_words_late(const struct facts *facts, const struct rank_row *late, stru
 		why_words_name(out, host);
 		buf_puts(out, ", ");
 	}
-	buf_printf(out, "pid %u) comes late to %.*f %% of %lu collectives, by ",
-	           late->rank->process->pid, share < 10, share, late->n);
-	buf_duration(out, rank_late_mean_ns(late));
-	buf_printf(out, " on average; %u other%s for it, %.0f %% of the time", comm->n_ranks - 1,
-	           comm->n_ranks > 2 ? "s wait" : " waits", 100 * rank_held(late));
+	buf_printf(out,
+	           "pid %u) comes late to %.*f %% of %lu collectives, by %s on average; %u other%s "
+	           "for it, %.0f %% of the time",
+	           late->rank->process->pid,
+	           share<10, share, late->n, TEXT_DURATION(rank_late_mean_ns(late)),
+	                   comm->n_ranks - 1, comm->n_ranks> 2
+	                   ? "s wait"
+	                   : " waits",
+	           100 * rank_held(late));
 }
 
 /* ---- what is missing ------------------------------------------------------------------------- */

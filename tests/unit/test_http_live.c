@@ -13,7 +13,7 @@
 #include "node/config.h"
 #include "node/http.h"
 
-#define TEXT_BYTES ((size_t)16 << 20)
+#define PAGE_BYTES ((size_t)16 << 20)
 #define CLIENTS    24
 #define WAITING    64 /* connections: no more wait */
 
@@ -86,19 +86,19 @@ static void test_slow_clients_share_a_text(void **state)
 {
 	struct served served;
 	struct http *http;
-	char *text = malloc(TEXT_BYTES + 1);
+	char *text = malloc(PAGE_BYTES + 1);
 	int clients[CLIENTS];
 	uint64_t before;
 
 	serve(&served);
 	http = served.http;
-	memset(text, 'x', TEXT_BYTES);
-	text[TEXT_BYTES] = '\0';
+	memset(text, 'x', PAGE_BYTES);
+	text[PAGE_BYTES] = '\0';
 	http_publish(http, text);
 	before = resident_bytes();
 	for (size_t i = 0; i < CLIENTS; i++)
 		clients[i] = slow_client(&served.at);
-	assert_in_range(resident_bytes(), 0, before + 2 * TEXT_BYTES);
+	assert_in_range(resident_bytes(), 0, before + 2 * PAGE_BYTES);
 	http_publish(http, "another, while they still read");
 	for (size_t i = 0; i < CLIENTS; i++)
 		close(clients[i]);

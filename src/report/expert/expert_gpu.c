@@ -33,14 +33,10 @@ static void write_notes(struct report_writer *writer, const struct facts *facts,
 {
 	if (facts->left_out)
 		table_note(writer->table, "left out for want of room: %lu events", facts->left_out);
-	if (facts->resolution_ns) {
-		AT_END(buf_free) struct buf apart = { 0 };
-
-		buf_duration(&apart, facts->resolution_ns);
+	if (facts->resolution_ns)
 		table_note(writer->table,
 		           "GPUs were seen from outside: when they were busy is known within %s",
-		           apart.data);
-	}
+		           TEXT_DURATION(facts->resolution_ns));
 	report_note_gpu_lost(writer->table, run);
 }
 

@@ -295,9 +295,7 @@ static void add_longest(const struct findings_report *report, const struct answe
 	else
 		return;
 	add_longest_name(change, out);
-	buf_puts(out, " took ");
-	buf_duration(out, end_ns - begin_ns);
-	buf_puts(out, ", at ");
+	buf_printf(out, " took %s, at ", TEXT_DURATION(end_ns - begin_ns));
 	buf_fixed(out,
 	          (begin_ns > report->writer.begin_ns ? begin_ns - report->writer.begin_ns + 500
 	                                              : 0) /

@@ -161,11 +161,9 @@ static void add_small_copies(struct findings *findings, const struct small_copie
 	row->title = title.data;
 	buf_printf(&seen,
 	           "%lu copies below 64 KiB came in %lu rows of %d or more in one direction "
-	           "with no other call between them: ",
-	           small->copies, small->rows, ROW_LEAST);
-	buf_duration(&seen, small->ns);
-	buf_puts(&seen, " in all calls but the first of each row; how much of it the GPU waited "
-	                "for, the account has");
+	           "with no other call between them: %s in all calls but the first of each row; "
+	           "how much of it the GPU waited for, the account has",
+	           small->copies, small->rows, ROW_LEAST, TEXT_DURATION(small->ns));
 	row->seen = seen.data;
 	row->hint = "gather what is copied in a row in one pinned buffer and copy it once, or use "
 		    "cudaMemcpyBatchAsync";

@@ -189,15 +189,11 @@ static void clear_gpu(void *self)
 
 static void note_left_out(const struct nvtx_gpu *gpu)
 {
-	AT_END(buf_free) struct buf lacks = { 0 };
-
-	if (!gpu->left_out)
-		return;
-	buf_duration(&lacks, gpu->gone_ns);
-	table_note(gpu->writer.table,
-	           "kernels left out, of ranges and kernels with the least time beyond %zu: %lu; "
-	           "a row lacks %s at most",
-	           gpu->most, gpu->left_out, lacks.data);
+	if (gpu->left_out)
+		table_note(gpu->writer.table,
+		           "kernels left out, of ranges and kernels with the least time beyond "
+		           "%zu: %lu; a row lacks %s at most",
+		           gpu->most, gpu->left_out, TEXT_DURATION(gpu->gone_ns));
 }
 
 static void add_notes(struct nvtx_gpu *gpu, const struct run_info *run, bool exact)

@@ -72,11 +72,10 @@ static void note_queue(struct table *table, const struct summary_gpu_queue *queu
 
 	if (!queue->count)
 		return;
-	buf_puts(&note, "from a call's end to the begin of its work: ");
-	buf_duration(&note, queue->p50_ns);
-	buf_puts(&note, " in the median, ");
-	buf_duration(&note, queue->p99_ns);
-	buf_printf(&note, " at 99 %%, of %lu calls", queue->count);
+	buf_printf(&note,
+	           "from a call's end to the begin of its work: %s in the median, %s at 99 %%, of "
+	           "%lu calls",
+	           TEXT_DURATION(queue->p50_ns), TEXT_DURATION(queue->p99_ns), queue->count);
 	if (queue->not_queued)
 		buf_printf(&note, " (%lu more did not wait)", queue->not_queued);
 	table_note(table, "%s", note.data);
@@ -84,12 +83,9 @@ static void note_queue(struct table *table, const struct summary_gpu_queue *queu
 
 static void note_clock(struct table *table, const struct run_info *run)
 {
-	AT_END(buf_free) struct buf error = { 0 };
-
-	if (!run->gpu_clock_error_ns)
-		return;
-	buf_duration(&error, run->gpu_clock_error_ns);
-	table_note(table, "times of the GPU are within %s of those of calls", error.data);
+	if (run->gpu_clock_error_ns)
+		table_note(table, "times of the GPU are within %s of those of calls",
+		           TEXT_DURATION(run->gpu_clock_error_ns));
 }
 
 static void add_devices(const struct summary_page *p)

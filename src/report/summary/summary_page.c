@@ -41,9 +41,7 @@ static void bytes_line(const struct summary_page *p, const char *label, uint64_t
 {
 	buf_printf(p->text, "%s: ", label);
 	summary_count(p->text, bytes, seen);
-	buf_puts(p->text, " bytes (");
-	buf_bytes(p->text, bytes);
-	buf_putc(p->text, ')');
+	buf_printf(p->text, " bytes (%s)", TEXT_BYTES(bytes));
 }
 
 static void count_line(const struct summary_page *p, const char *label, uint64_t n, uint64_t seen)
@@ -72,11 +70,9 @@ static void add_calls(const struct summary_page *p)
 	if (t->processes_without_calls)
 		buf_printf(p->text, ", %lu without", t->processes_without_calls);
 	buf_putc(p->text, '\n');
-	if (p->run->holds) {
-		buf_printf(p->text, "Held while hooking: %lu times, at most ", p->run->holds);
-		buf_duration(p->text, p->run->longest_hold_ns);
-		buf_putc(p->text, '\n');
-	}
+	if (p->run->holds)
+		buf_printf(p->text, "Held while hooking: %lu times, at most %s\n", p->run->holds,
+		           TEXT_DURATION(p->run->longest_hold_ns));
 	if (p->run->overhead_most_percent >= OVERHEAD_LEAST)
 		buf_printf(p->text,
 		           "Tracing cost the busiest thread: %.1f %% of its own time, at most "
@@ -110,28 +106,21 @@ static void add_work(const struct summary_page *p)
 	if (p->run->estimate_scale > 1)
 		buf_puts(p->text, ", in the time that was measured");
 	bytes_line(p, "\nTotal memory allocated", all->allocated.bytes, all->allocated.bytes);
-	if (all->allocated.count && p->run->estimate_scale <= 1) {
-		buf_puts(p->text, ", peak ");
-		buf_bytes(p->text, all->peak_bytes);
-		buf_puts(p->text, ", live at the end ");
-		buf_bytes(p->text, all->live.bytes);
-	}
+	if (all->allocated.count && p->run->estimate_scale <= 1)
+		buf_printf(p->text, ", peak %s, live at the end %s", TEXT_BYTES(all->peak_bytes),
+		           TEXT_BYTES(all->live.bytes));
 	count_line(p, "\nMemory transfers", t->all_copies.count, p->tally->all_copies.count);
 	bytes_line(p, "\nTotal data transferred", t->all_copies.bytes, p->tally->all_copies.bytes);
 	buf_putc(p->text, '\n');
 	optional_line(p, "Memory sets", t->sets.count, p->tally->sets.count);
 	count_line(p, "Synchronisations", t->syncs, p->tally->syncs);
-	if (t->syncs && p->run->returns) {
-		buf_puts(p->text, t->sync_ns != p->tally->sync_ns ? ", ~" : ", ");
-		buf_duration(p->text, t->sync_ns);
-		buf_puts(p->text, " in them");
-	}
+	if (t->syncs && p->run->returns)
+		buf_printf(p->text, ", %s%s in them", t->sync_ns != p->tally->sync_ns ? "~" : "",
+		           TEXT_DURATION(t->sync_ns));
 	buf_putc(p->text, '\n');
-	if (!t->driver_calls)
-		return;
-	buf_printf(p->text, "Driver calls: %lu, ", t->driver_calls);
-	buf_duration(p->text, t->driver_ns);
-	buf_puts(p->text, " in them\n");
+	if (t->driver_calls)
+		buf_printf(p->text, "Driver calls: %lu, %s in them\n", t->driver_calls,
+		           TEXT_DURATION(t->driver_ns));
 }
 
 /* The head, as lines: figures that are no table. */
@@ -239,14 +228,9 @@ static const struct table_column memory_columns[] = {
 static void note_memory(const struct summary_page *p, const struct memory_count *n,
                         const char *what)
 {
-	AT_END(buf_free) struct buf note = { 0 };
-
-	if (!n->count)
-		return;
-	buf_u64(&note, n->count);
-	buf_printf(&note, " allocation%s (", n->count == 1 ? "" : "s");
-	buf_bytes(&note, n->bytes);
-	table_note(p->table, "%s) %s", note.data, what);
+	if (n->count)
+		table_note(p->table, "%lu allocation%s (%s) %s", n->count, n->count == 1 ? "" : "s",
+		           TEXT_BYTES(n->bytes), what);
 }
 
 static void note_count(const struct summary_page *p, const char *before, uint64_t n,
