@@ -2,10 +2,13 @@
 #include "analysis/busy.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/array.h"
 #include "base/xalloc.h"
 
-#define FETCHED 8 /* pieces ahead: two lines */
+#define FETCHED  8 /* pieces ahead: two lines */
+#define LATE_FEW 8 /* pieces that are looked at one by one, from the last on */
 
 void busy_free(struct busy *busy)
 {
@@ -44,13 +47,39 @@ static __attribute__((noinline)) void grow(struct busy *busy)
 	busy->first = 0;
 }
 
-/* The pieces from `at` on make room for one. */
+/* So many pieces from the one on that is `from` are those from `to` on, in as few moves as the ring
+ * has ends between them. */
+static void move(struct busy *busy, size_t to, size_t from, size_t n)
+{
+	size_t mask = busy->room - 1, last = to > from; /* of them first, as it is moved upwards */
+
+	while (n) {
+		size_t at = (busy->first + from + last * (n - 1)) & mask;
+		size_t into = (busy->first + to + last * (n - 1)) & mask;
+		size_t most =
+			last ? (at < into ? at : into) + 1 : busy->room - (at > into ? at : into);
+		size_t part = n < most ? n : most, back = last * (part - 1);
+
+		memmove(&busy->pieces[into - back], &busy->pieces[at - back],
+		        part * sizeof(*busy->pieces));
+		n -= part;
+		from += last ? 0 : part;
+		to += last ? 0 : part;
+	}
+}
+
+/* Either the pieces from `at` on make room for one, or those before it: whichever are fewer. */
 static struct busy_piece *make_room(struct busy *busy, size_t at)
 {
 	if (busy->n == busy->room)
 		grow(busy);
-	for (size_t i = busy->n++; i > at; i--)
-		*piece_at(busy, i) = *piece_at(busy, i - 1);
+	if (at < busy->n / 2) {
+		busy->first = (busy->first - 1) & (busy->room - 1);
+		move(busy, 0, 1, at);
+	} else {
+		move(busy, at + 1, at, busy->n - at);
+	}
+	busy->n++;
 	return piece_at(busy, at);
 }
 
@@ -78,8 +107,12 @@ static void join(struct busy *busy, size_t from, size_t to, struct busy_piece pi
 	if (piece_at(busy, to - 1)->end_ns > piece.end_ns)
 		piece.end_ns = piece_at(busy, to - 1)->end_ns;
 	*into = piece;
-	for (size_t i = from + 1; gone && i + gone < busy->n; i++)
-		*piece_at(busy, i) = *piece_at(busy, i + gone);
+	if (gone && from < busy->n - to) {
+		move(busy, gone, 0, from + 1);
+		busy->first = (busy->first + gone) & (busy->room - 1);
+	} else if (gone) {
+		move(busy, from + 1, to, busy->n - to);
+	}
 	busy->n -= gone;
 }
 
@@ -89,16 +122,33 @@ static void begin_with(struct busy *busy, uint64_t begin_ns)
 		busy->begin_ns = begin_ns;
 }
 
+/* How many pieces begin no later than then, and how many end before it. Mostly all but a few. */
+static size_t begun(const struct busy *busy, uint64_t time_ns)
+{
+	size_t n = busy->n;
+
+	for (size_t i = 0; i < LATE_FEW && n && piece_at(busy, n - 1)->begin_ns > time_ns; i++)
+		n--;
+	if (!n || piece_at(busy, n - 1)->begin_ns <= time_ns)
+		return n;
+	return ARRAY_BEFORE(n, i, piece_at(busy, i)->begin_ns <= time_ns);
+}
+
+static size_t ended(const struct busy *busy, size_t n, uint64_t time_ns)
+{
+	for (size_t i = 0; i < LATE_FEW && n && piece_at(busy, n - 1)->end_ns >= time_ns; i++)
+		n--;
+	if (!n || piece_at(busy, n - 1)->end_ns < time_ns)
+		return n;
+	return ARRAY_BEFORE(n, i, piece_at(busy, i)->end_ns < time_ns);
+}
+
 /* Pieces before and behind it stay as they are: what comes late fills no gap but its own. */
 static __attribute__((noinline)) void place(struct busy *busy, size_t most, struct busy_piece piece)
 {
-	size_t from, to = busy->n;
+	size_t to = begun(busy, piece.end_ns), from = ended(busy, to, piece.begin_ns);
 
 	begin_with(busy, piece.begin_ns);
-	while (to && piece_at(busy, to - 1)->begin_ns > piece.end_ns)
-		to--;
-	for (from = to; from && piece_at(busy, from - 1)->end_ns >= piece.begin_ns;)
-		from--;
 	if (from < to)
 		join(busy, from, to, piece);
 	else
