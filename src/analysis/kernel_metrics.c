@@ -126,17 +126,18 @@ static struct sums sums_before(const struct kernel_metrics *metrics, uint64_t i)
 	return sums;
 }
 
-static void take_stretch(struct kernel_metrics *metrics, const struct gpu_metrics_sample *sample)
+/* False: it is none, or not one that counts. */
+static bool take_stretch(struct kernel_metrics *metrics, const struct gpu_metrics_sample *sample)
 {
 	struct stretch *stretch;
 	uint64_t n = metrics->n_stretches;
 
 	if (sample->source != GPU_METRICS_STRETCHES || sample->end_ns <= sample->begin_ns)
-		return;
+		return false;
 	/* Several GPUs have stretches of the same times. */
 	metrics->several |= metrics->stretches && metrics->gpu != sample->gpu;
 	if (metrics->several || sample->begin_ns < sampled_until(metrics))
-		return;
+		return false;
 	if (!metrics->stretches) {
 		metrics->stretches = xcalloc(STRETCHES, sizeof(*metrics->stretches));
 		metrics->before = xcalloc(STRETCHES / GROUP, sizeof(*metrics->before));
@@ -152,6 +153,7 @@ static void take_stretch(struct kernel_metrics *metrics, const struct gpu_metric
 		                       (int16_t)sample->value[GPU_METRIC_DRAM] } };
 	add_stretch(&metrics->all, stretch);
 	metrics->n_stretches++;
+	return true;
 }
 
 /* ---- runs ---------------------------------------------------------------------------------- */
@@ -293,12 +295,11 @@ static void take_run(struct kernel_metrics *metrics, const struct activity *acti
 void kernel_metrics_event(struct kernel_metrics *metrics, const struct event *event)
 {
 	metrics->since_pass++;
-	if (event->type == EVENT_METRICS)
-		take_stretch(metrics, event->metrics);
-	else if (event->type == EVENT_ACTIVITY)
+	if (event->type == EVENT_ACTIVITY)
 		take_run(metrics, event->activity);
-	/* before the ring forgets the stretches that they need */
-	if (metrics->n_stretches % (STRETCHES / 4) == 0 && event->type == EVENT_METRICS)
+	else if (event->type == EVENT_METRICS && take_stretch(metrics, event->metrics) &&
+	         metrics->n_stretches % (STRETCHES / 4) == 0)
+		/* before the ring forgets the stretches that they need */
 		settle_until(metrics, sampled_until(metrics));
 }
 
