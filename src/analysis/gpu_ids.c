@@ -91,11 +91,12 @@ bool kernel_name_is_communication(const char *name)
 
 bool kernel_is_communication(struct kernels_looked_at *looked_at, const struct kernel *kernel)
 {
-	enum { NOT_LOOKED_AT, IS_COMPUTE, IS_COMMUNICATION };
+	enum { LOOKED_AT = 1, IS_COMMUNICATION = 2, WAS_RESOLVED = 4 };
 	uint8_t *is = BY_ID(looked_at->by_id, looked_at->n, kernel->id);
 
-	if (*is == NOT_LOOKED_AT)
-		*is = kernel->name && kernel_name_is_communication(kernel->name) ? IS_COMMUNICATION
-		                                                                 : IS_COMPUTE;
-	return *is == IS_COMMUNICATION;
+	if (!*is || !(*is & WAS_RESOLVED) != !kernel->resolved) /* its name is another one then */
+		*is = LOOKED_AT | (kernel->resolved ? WAS_RESOLVED : 0) |
+		      (kernel->name && kernel_name_is_communication(kernel->name) ? IS_COMMUNICATION
+		                                                                  : 0);
+	return *is & IS_COMMUNICATION;
 }

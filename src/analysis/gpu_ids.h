@@ -24,7 +24,7 @@ uint32_t gpu_ids_count(const struct gpu_ids *ids);
 /* Whether a kernel's name, demangled or not, is one of NCCL's, of any version. */
 bool kernel_name_is_communication(const char *name);
 
-/* The same of kernels, each looked at once. */
+/* The same of kernels, each looked at once, and once more where it has been resolved since. */
 struct kernels_looked_at {
 	uint8_t *by_id; /* 0: not looked at */
 	size_t n;

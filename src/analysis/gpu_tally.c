@@ -119,8 +119,6 @@ static bool count_kernel(struct gpu_tally *tally, const struct activity *activit
 	row->kernel = kernel;
 	row->count++;
 	row->ns += activity_duration_ns(activity);
-	if (!kernel->resolved)
-		return kernel_name_is_communication(kernel->name);
 	return kernel_is_communication(&tally->looked_at, kernel);
 }
 

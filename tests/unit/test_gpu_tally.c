@@ -2,6 +2,8 @@
 /* What the summary says of GPUs. */
 #include "support.h"
 
+#include <time.h>
+
 #include "analysis/gpu_tally.h"
 
 static struct gpu_tally tally;
@@ -149,6 +151,33 @@ static void test_communication_is_hidden_where_others_run(void **state)
 	assert_true(gpu_copies_rate(&tally.copies[DIRECTION_NONE]) == 1.024);
 }
 
+#define RUNS 1000000
+
+/* Its name was read for each run of it, 5 us where it is as long as one can be. */
+static void test_a_name_without_symbol_is_read_once(void **state)
+{
+	static char name[8192];
+	struct kernel kernel = { .id = 0, .name = memset(name, 'n', sizeof(name) - 1) };
+	struct timespec begin, end;
+	const struct gpu_line *lines;
+	size_t n;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+	for (int i = 0; i < RUNS; i++)
+		see_work((struct activity){ .kind = ACTIVITY_KERNEL, .kernel = &kernel }, 0,
+		         10.0 * i, 10.0 * i + 5);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	assert_true(end.tv_sec - begin.tv_sec < 3);
+	lines = gpu_tally_lines(&tally, &n);
+	assert_int_equal(lines[0].communication_ns, 0);
+	kernel.name = "ncclDevKernel_AllReduce"; /* now it is known */
+	kernel.resolved = true;
+	see_work((struct activity){ .kind = ACTIVITY_KERNEL, .kernel = &kernel }, 0, 10.0 * RUNS,
+	         10.0 * RUNS + 5);
+	lines = gpu_tally_lines(&tally, &n);
+	assert_int_equal(lines[0].communication_ns, 5000);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -160,6 +189,7 @@ int main(void)
 		TEST(test_a_gpu_is_busy_of_what_was_measured),
 		TEST(test_no_gpu_is_busier_than_it_was_measured),
 		TEST(test_communication_is_hidden_where_others_run),
+		TEST(test_a_name_without_symbol_is_read_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
