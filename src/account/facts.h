@@ -182,6 +182,11 @@ struct facts {
 	struct facts_own *own;
 };
 
+static inline const char *fact_thread_name(const struct fact_thread *thread)
+{
+	return thread->comm[0] ? thread->comm : thread->process->comm;
+}
+
 /* No time of a recording is later, or ever was: what is added up of them has room. */
 #define FACTS_TIME_MAX (1ull << 61)
 

@@ -203,7 +203,7 @@ static void why_who(struct why *why, const struct account *account, uint32_t num
 		return;
 	}
 	buf_puts(why->out, " of thread ");
-	why_words_name(why->out, thread->comm[0] ? thread->comm : thread->process->comm);
+	why_words_name(why->out, fact_thread_name(thread));
 	buf_printf(why->out, " (%u)", thread->tid);
 }
 

@@ -50,6 +50,7 @@ bool why_has_phases(const struct why *why, const struct account *account);
 void why_add_phases(struct why *why, const struct account *account);
 void why_json_phases(const struct why *why, struct json *json, const struct account *account);
 void why_json_place(const struct why *why, struct json *json, const char *key, uint32_t chain);
+void why_json_comm(struct json *json, uint64_t id);
 void why_json_thread(const struct why *why, struct json *json, uint32_t number);
 
 /* Whether the job whose account is told does, so that nothing else of it is judged. */

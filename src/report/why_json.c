@@ -37,7 +37,7 @@ void why_json_thread(const struct why *why, struct json *json, uint32_t number)
 	thread = &why->facts.threads[number];
 	json_u64(json, "pid", thread->process->pid);
 	json_u64(json, "tid", thread->tid);
-	json_string(json, "thread", thread->comm[0] ? thread->comm : thread->process->comm);
+	json_string(json, "thread", fact_thread_name(thread));
 }
 
 static void why_json_through(const struct why *why, struct json *json, uint32_t via)

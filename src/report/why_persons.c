@@ -152,6 +152,14 @@ void why_add_persons(const struct why *why)
 	why_words_persons(&why->facts, add_sentence, why->out);
 }
 
+void why_json_comm(struct json *json, uint64_t id)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%016lx", id);
+	json_string(json, "communicator", text);
+}
+
 static void json_person(struct json *json, const char *key, uint64_t person)
 {
 	AT_END(buf_free) struct buf text = { 0 };
@@ -162,14 +170,11 @@ static void json_person(struct json *json, const char *key, uint64_t person)
 
 static void json_claims(const struct collectives *of, struct json *json)
 {
-	char id[24];
-
 	json_open(json, "claimed", '[');
 	for (size_t i = 0, n, told = 0; i < of->n_claims && told < CLAIMS_TOLD; i += n, told++) {
 		n = claims_alike(of, i);
-		snprintf(id, sizeof(id), "%016lx", of->claims[i].id[0]);
 		json_open(json, NULL, '{');
-		json_string(json, "communicator", id);
+		why_json_comm(json, of->claims[i].id[0]);
 		json_u64(json, "n_users", n);
 		json_open(json, "users", '[');
 		for (size_t k = 0; k < n && k < PERSONS_TOLD; k++)

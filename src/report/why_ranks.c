@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Of the answer what is of ranks: who is waited for, and in jobs that stand still who has not come,
  * and what it does. */
-#include <stdio.h>
-
 #include "base/lines.h"
 #include "base/text.h"
 #include "base/xalloc.h"
@@ -44,7 +42,6 @@ void why_find_standing(struct why *why)
 	standings_add(all, &why->facts);
 	for (size_t i = first; i < all->n_rows; i++) {
 		struct standing_rank *row = &all->rows[i];
-		const struct fact_thread *thread;
 
 		if (!row->pid)
 			continue;
@@ -53,10 +50,9 @@ void why_find_standing(struct why *why)
 		if (row->chain)
 			chains_label(why->facts.chains, row->chain, FRAMES, &words);
 		row->where = words_taken(&words);
-		if (row->thread == FACTS_NONE)
-			continue;
-		thread = &why->facts.threads[row->thread];
-		row->thread_name = xstrdup(thread->comm[0] ? thread->comm : thread->process->comm);
+		if (row->thread != FACTS_NONE)
+			row->thread_name =
+				xstrdup(fact_thread_name(&why->facts.threads[row->thread]));
 	}
 	if (all == &why->standings)
 		standings_judge(all);
@@ -185,15 +181,12 @@ static void json_rank(const struct why *why, struct json *json, const struct sta
 static void json_standings(const struct why *why, struct json *json,
                            const struct standings *standings)
 {
-	char comm[24];
-
 	json_open(json, "standing", '[');
 	for (size_t i = 0; i < standings->n; i++) {
 		const struct standing *standing = &standings->of[i];
 
 		json_open(json, NULL, '{');
-		snprintf(comm, sizeof(comm), "%016lx", standing->id[0]);
-		json_string(json, "communicator", comm);
+		why_json_comm(json, standing->id[0]);
 		json_string(json, "function", collective_kind_name(standing->kind));
 		json_u64(json, "number", standing->number);
 		json_u64(json, "still_ns", standing->still_ns);
@@ -288,12 +281,10 @@ static void json_late(const struct why *why, struct json *json, const char *key,
 	const struct collective_comm *comm = &why->facts.collectives.comms[late->rank->comm];
 	const char *host = why_words_host(&why->facts, late->rank->process);
 	AT_END(buf_free) struct buf rank = { 0 };
-	char id[24];
 
-	snprintf(id, sizeof(id), "%016lx", comm->id[0]);
 	why_words_rank_of(&why->facts, late->rank, &rank);
 	json_open(json, key, '{');
-	json_string(json, "communicator", id);
+	why_json_comm(json, comm->id[0]);
 	if (rank.len)
 		json_string(json, "rank", rank.data);
 	if (host)
