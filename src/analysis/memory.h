@@ -22,6 +22,12 @@ struct memory_count {
 	uint64_t count, bytes;
 };
 
+static inline void memory_count_add(struct memory_count *count, uint64_t bytes)
+{
+	count->count++;
+	count->bytes += bytes;
+}
+
 /*
  * Every allocated byte is in one of freed, replaced, context, exit, untracked or live.
  * MEMORY_VMM_VA (address space without memory behind it) has a row but is in no total.

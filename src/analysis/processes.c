@@ -38,12 +38,6 @@ static inline struct process_row *row_of(struct processes *processes, const stru
 	return row;
 }
 
-static void count(struct memory_count *into, uint64_t bytes)
-{
-	into->count++;
-	into->bytes += bytes;
-}
-
 static void count_call(struct process_row *row, const struct call *call)
 {
 	if (call->begin_ns < row->begin_ns)
@@ -61,9 +55,9 @@ static void count_call(struct process_row *row, const struct call *call)
 	else if (call->op == OP_GRAPH_LAUNCH)
 		row->graph_launches++;
 	else if (call->op == OP_COPY)
-		count(&row->copies, call->args.bytes);
+		memory_count_add(&row->copies, call->args.bytes);
 	else if (call->op == OP_SET)
-		count(&row->sets, call->args.bytes);
+		memory_count_add(&row->sets, call->args.bytes);
 }
 
 static int processes_event(struct consumer *self, const struct event *event, struct err *err)

@@ -114,12 +114,6 @@ static void used(struct stream_row *row, uint64_t begin_ns, uint64_t end_ns)
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
-static void count(struct memory_count *into, uint64_t bytes)
-{
-	into->count++;
-	into->bytes += bytes;
-}
-
 static void count_work(struct stream_row *row, const struct call *call)
 {
 	switch (call->op) {
@@ -133,10 +127,10 @@ static void count_work(struct stream_row *row, const struct call *call)
 		row->host_launches++;
 		break;
 	case OP_COPY:
-		count(&row->copies, call->args.bytes);
+		memory_count_add(&row->copies, call->args.bytes);
 		break;
 	case OP_SET:
-		count(&row->sets, call->args.bytes);
+		memory_count_add(&row->sets, call->args.bytes);
 		break;
 	case OP_SYNC:
 		row->syncs++;

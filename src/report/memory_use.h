@@ -3,7 +3,7 @@
 #pragma once
 
 #include "analysis/memory.h"
-#include "report/memory_nvml.h"
+#include "analysis/memory_beyond.h"
 
 #define MEMORY_BIGGEST 20
 
@@ -31,6 +31,14 @@ struct kept_allocation {
 	bool exited; /* went with its process; else it was live at the end of the trace */
 };
 
+/* What NVML told of a process, beside what its calls held at that moment. */
+struct memory_nvml_row {
+	const struct process *process; /* NULL: it was not met */
+	uint64_t time_ns;
+	enum run_memory_moment moment;
+	struct memory_beyond beyond;
+};
+
 struct consumer *memory_use_new(void);
 
 /* The rows of each: owned by `use`, until the next event. */
@@ -50,7 +58,7 @@ const char *memory_use_place(struct consumer *use, const struct memory_allocatio
 /* The biggest, MEMORY_BIGGEST at most; of equal ones the oldest. */
 const struct kept_allocation *memory_use_kept(struct consumer *use, size_t *n);
 
-/* What NVML told of each process; none where it told nothing. */
+/* What NVML told of each process, in their order and that of time; none where it told nothing. */
 const struct memory_nvml_row *memory_use_nvml(struct consumer *use, size_t *n);
 
 const struct memory *memory_use_memory(const struct consumer *use);
