@@ -48,76 +48,23 @@ struct sums {
 };
 
 struct sums_kind {
-	const char *report;
-	enum table_type type;
-	const char *count_name;
-	struct table_column labels[3];
-	size_t n_labels;
-	bool calls, kernels, memory, graphs; /* what is summed */
-	bool sizes;                          /* grid and block sizes apart */
-	bool categories;                     /* are the first label */
-	bool places;                         /* apart: the report takes :place */
+	const char *report, *count_name;
+	bool calls, kernels, memory; /* what is summed, */
+	bool bytes;                  /* and of that the bytes: else its time */
+	bool sizes;                  /* grid and block sizes apart */
+	bool categories;             /* are the first label; and whole graphs are summed */
+	bool places;                 /* apart: the report takes :place */
 };
 
 static const struct sums_kind kinds[] = {
-	{ .report = "cuda_api_sum",
-	  .type = TABLE_DURATION,
-	  .count_name = "Num Calls",
-	  .labels = { { "Name", TABLE_TEXT } },
-	  .n_labels = 1,
-	  .calls = true },
-	{ .report = "cuda_api_sum",
-	  .type = TABLE_DURATION,
-	  .count_name = "Num Calls",
-	  .labels = { { "Name", TABLE_TEXT }, { "Place", TABLE_TEXT } },
-	  .n_labels = 2,
-	  .calls = true,
-	  .places = true },
-	{ .report = "cuda_gpu_kern_sum",
-	  .type = TABLE_DURATION,
-	  .count_name = "Instances",
-	  .labels = { { "Name", TABLE_TEXT } },
-	  .n_labels = 1,
-	  .kernels = true },
-	{ .report = "cuda_gpu_kern_gb_sum",
-	  .type = TABLE_DURATION,
-	  .count_name = "Instances",
-	  .labels = { { "GridXYZ", TABLE_TRIPLE },
-	              { "BlockXYZ", TABLE_TRIPLE },
-	              { "Name", TABLE_TEXT } },
-	  .n_labels = 3,
-	  .kernels = true,
-	  .sizes = true },
-	{ .report = "cuda_gpu_mem_time_sum",
-	  .type = TABLE_DURATION,
-	  .count_name = "Count",
-	  .labels = { { "Operation", TABLE_TEXT } },
-	  .n_labels = 1,
-	  .memory = true },
-	{ .report = "cuda_gpu_mem_size_sum",
-	  .type = TABLE_MB,
-	  .count_name = "Count",
-	  .labels = { { "Operation", TABLE_TEXT } },
-	  .n_labels = 1,
-	  .memory = true },
-	{ .report = "cuda_gpu_sum",
-	  .type = TABLE_DURATION,
-	  .count_name = "Instances",
-	  .labels = { { "Category", TABLE_TEXT }, { "Operation", TABLE_TEXT } },
-	  .n_labels = 2,
-	  .kernels = true,
-	  .memory = true,
-	  .graphs = true,
-	  .categories = true },
-	{ .report = "cuda_api_gpu_sum",
-	  .type = TABLE_DURATION,
-	  .count_name = "Instances",
-	  .labels = { { "Category", TABLE_TEXT }, { "Operation", TABLE_TEXT } },
-	  .n_labels = 2,
-	  .calls = true,
-	  .kernels = true,
-	  .memory = true,
-	  .graphs = true,
+	{ "cuda_api_sum", "Num Calls", .calls = true },
+	{ "cuda_api_sum", "Num Calls", .calls = true, .places = true },
+	{ "cuda_gpu_kern_sum", "Instances", .kernels = true },
+	{ "cuda_gpu_kern_gb_sum", "Instances", .kernels = true, .sizes = true },
+	{ "cuda_gpu_mem_time_sum", "Count", .memory = true },
+	{ "cuda_gpu_mem_size_sum", "Count", .memory = true, .bytes = true },
+	{ "cuda_gpu_sum", "Instances", .kernels = true, .memory = true, .categories = true },
+	{ "cuda_api_gpu_sum", "Instances", .calls = true, .kernels = true, .memory = true,
 	  .categories = true },
 };
 
@@ -132,13 +79,24 @@ const struct sums_kind *sums_kind(const char *report, bool by_place)
 
 enum table_type sums_type(const struct sums_kind *kind)
 {
-	return kind->type;
+	return kind->bytes ? TABLE_MB : TABLE_DURATION;
 }
 
-const struct table_column *sums_labels(const struct sums_kind *kind, size_t *n)
+size_t sums_labels(const struct sums_kind *kind, struct table_column into[SUMS_LABELS])
 {
-	*n = kind->n_labels;
-	return kind->labels;
+	bool operations = kind->memory || kind->categories;
+	size_t n = 0;
+
+	if (kind->sizes) {
+		into[n++] = (struct table_column){ "GridXYZ", TABLE_TRIPLE };
+		into[n++] = (struct table_column){ "BlockXYZ", TABLE_TRIPLE };
+	}
+	if (kind->categories)
+		into[n++] = (struct table_column){ "Category", TABLE_TEXT };
+	into[n++] = (struct table_column){ operations ? "Operation" : "Name", TABLE_TEXT };
+	if (kind->places)
+		into[n++] = (struct table_column){ "Place", TABLE_TEXT };
+	return n;
 }
 
 void sums_add_labels(const struct sums_kind *kind, const struct sums_row *row, struct table *table)
@@ -186,7 +144,7 @@ static void add_call(struct sums *sums, const struct call *call)
 
 static uint64_t value_of(const struct sums *sums, const struct activity *activity)
 {
-	return sums->kind->type == TABLE_MB ? activity->bytes : activity_duration_ns(activity);
+	return sums->kind->bytes ? activity->bytes : activity_duration_ns(activity);
 }
 
 static void add_activity(struct sums *sums, const struct activity *activity)
@@ -200,8 +158,8 @@ static void add_activity(struct sums *sums, const struct activity *activity)
 			return;
 		key.id = activity->kernel->id;
 	} else if (activity->kind == ACTIVITY_GRAPH_RUN) {
-		sums->hidden += kind->kernels && !kind->graphs;
-		if (!kind->graphs)
+		sums->hidden += kind->kernels && !kind->categories;
+		if (!kind->categories)
 			return;
 	} else {
 		if (!kind->memory)
@@ -326,22 +284,21 @@ bool sums_has_source(struct consumer *consumer)
 
 static size_t make_columns(const struct sums_kind *kind, struct table_column *columns)
 {
-	bool times = kind->type == TABLE_DURATION;
+	enum table_type type = sums_type(kind);
 	const struct table_column figures[COLUMNS_BEFORE] = {
 		{ "Time", TABLE_PERCENT },
-		{ times ? "Total Time" : "Total", kind->type },
+		{ kind->bytes ? "Total" : "Total Time", type },
 		{ kind->count_name, TABLE_NUMBER },
-		{ "Avg", kind->type },
-		{ "Med", kind->type },
-		{ "Min", kind->type },
-		{ "Max", kind->type },
-		{ "StdDev", kind->type },
+		{ "Avg", type },
+		{ "Med", type },
+		{ "Min", type },
+		{ "Max", type },
+		{ "StdDev", type },
 	};
-	size_t skip = times ? 0 : 1, n = COLUMNS_BEFORE - skip;
+	size_t skip = kind->bytes, n = COLUMNS_BEFORE - skip;
 
 	memcpy(columns, figures + skip, n * sizeof(*columns));
-	memcpy(columns + n, kind->labels, kind->n_labels * sizeof(*columns));
-	return n + kind->n_labels;
+	return n + sums_labels(kind, columns + n);
 }
 
 static void print_row(struct sums *sums, struct sums_row *row, double total)
@@ -349,7 +306,7 @@ static void print_row(struct sums *sums, struct sums_row *row, double total)
 	struct table *table = sums->writer.table;
 	struct spread *values = &row->values;
 
-	if (sums->kind->type == TABLE_DURATION) {
+	if (!sums->kind->bytes) {
 		if (values->count && total > 0)
 			table_real(table, 100 * (double)values->sum / total);
 		else
@@ -384,7 +341,7 @@ static void add_notes(struct sums *sums, bool exact, const struct run_info *run)
 static void print_table(void *self, const struct run_info *run)
 {
 	struct sums *sums = self;
-	struct table_column columns[COLUMNS_BEFORE + 3];
+	struct table_column columns[COLUMNS_BEFORE + SUMS_LABELS];
 	size_t n = make_columns(sums->kind, columns);
 	double total = 0;
 	bool exact = true;

@@ -23,10 +23,11 @@ struct sums_kind;
 /* The kind of the report of that name, by place or not; NULL: it is no such report. */
 const struct sums_kind *sums_kind(const char *report, bool by_place);
 
-enum table_type sums_type(const struct sums_kind *kind); /* TABLE_DURATION or TABLE_BYTES */
+enum table_type sums_type(const struct sums_kind *kind); /* TABLE_DURATION or TABLE_MB */
 
-/* The columns that name a row, and its cells in them. */
-const struct table_column *sums_labels(const struct sums_kind *kind, size_t *n);
+/* The columns that name a row, how many they are, and its cells in them. */
+#define SUMS_LABELS 3
+size_t sums_labels(const struct sums_kind *kind, struct table_column into[SUMS_LABELS]);
 void sums_add_labels(const struct sums_kind *kind, const struct sums_row *row, struct table *table);
 
 /* A consumer without a table: for what looks at the rows afterwards. */

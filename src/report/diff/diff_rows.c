@@ -72,36 +72,20 @@ static struct pair *make_pairs(struct consumer *a, struct consumer *b, size_t *n
 
 /* ---- cells --------------------------------------------------------------------------------- */
 
-static void add_total(struct table *table, const struct sums_row *row)
+static bool has_values(const struct sums_row *row)
 {
-	if (row && row->values.count)
-		table_u64(table, row->values.sum);
-	else
-		table_unknown(table);
+	return row && row->values.count;
 }
 
-static void add_count(struct table *table, const struct sums_row *row)
+/* NAN: there are none. */
+static double average(const struct sums_row *row)
 {
-	if (row)
-		table_u64(table, row->count);
-	else
-		table_unknown(table);
+	return has_values(row) ? spread_average(&row->values) : NAN;
 }
 
-static void add_average(struct table *table, const struct sums_row *row)
+static double median(struct sums_row *row)
 {
-	if (row && row->values.count)
-		table_real(table, spread_average(&row->values));
-	else
-		table_unknown(table);
-}
-
-static void add_median(struct table *table, struct sums_row *row)
-{
-	if (row && row->values.count)
-		table_real(table, spread_median(&row->values));
-	else
-		table_unknown(table);
+	return has_values(row) ? spread_median(&row->values) : NAN;
 }
 
 static double percent(double from, double to)
@@ -111,7 +95,7 @@ static double percent(double from, double to)
 
 static bool have_values(const struct pair *pair)
 {
-	return pair->a && pair->b && pair->a->values.count && pair->b->values.count;
+	return has_values(pair->a) && has_values(pair->b);
 }
 
 /* Of averages: the total also grows when there are more calls, which is no question of chance. */
@@ -138,27 +122,17 @@ static const char *verdict(const struct pair *pair, double p, bool times)
 
 static void add_pair(const struct sums_kind *kind, const struct pair *pair, struct table *table)
 {
-	double p = NAN, average_change = NAN;
+	struct sums_row *a = pair->a, *b = pair->b;
+	bool both = have_values(pair);
+	double p = both ? welch_p_value(&a->values, &b->values) : NAN;
 
-	if (have_values(pair)) {
-		p = welch_p_value(&pair->a->values, &pair->b->values);
-		average_change =
-			percent(spread_average(&pair->a->values), spread_average(&pair->b->values));
-	}
-	add_total(table, pair->a);
-	add_total(table, pair->b);
+	TABLE_CELLS(table, TABLE_IF(has_values(a), a->values.sum),
+	            TABLE_IF(has_values(b), b->values.sum));
 	table_difference(table, change(pair));
-	table_real(table, have_values(pair) ? percent((double)pair->a->values.sum,
-	                                              (double)pair->b->values.sum)
-	                                    : NAN);
-	add_count(table, pair->a);
-	add_count(table, pair->b);
-	add_average(table, pair->a);
-	add_average(table, pair->b);
-	table_real(table, average_change);
-	add_median(table, pair->a);
-	add_median(table, pair->b);
-	TABLE_CELLS(table, p, verdict(pair, p, sums_type(kind) == TABLE_DURATION));
+	TABLE_CELLS(table, both ? percent((double)a->values.sum, (double)b->values.sum) : NAN,
+	            TABLE_IF(a != NULL, a->count), TABLE_IF(b != NULL, b->count), average(a),
+	            average(b), both ? percent(average(a), average(b)) : NAN, median(a), median(b),
+	            p, verdict(pair, p, sums_type(kind) == TABLE_DURATION));
 	sums_add_labels(kind, either(pair), table);
 	table_end_row(table);
 }
@@ -183,12 +157,9 @@ static size_t make_columns(const struct sums_kind *kind, struct table_column *co
 		{ "P-Value", TABLE_REAL },
 		{ "Verdict", TABLE_TEXT },
 	};
-	size_t n = ARRAY_SIZE(figures), n_labels;
-	const struct table_column *labels = sums_labels(kind, &n_labels);
 
 	memcpy(columns, figures, sizeof(figures));
-	memcpy(columns + n, labels, n_labels * sizeof(*columns));
-	return n + n_labels;
+	return ARRAY_SIZE(figures) + sums_labels(kind, columns + ARRAY_SIZE(figures));
 }
 
 void diff_rows_print(const struct sums_kind *kind, const char *name, const char *help,
