@@ -168,6 +168,7 @@ void process_reader_choose(struct process_reader *reader, const struct process_l
 struct process_reading {
 	int folder;
 	pid_t pid;
+	pid_t thread; /* that lives, where the first one has ended; else 0 */
 	uint64_t start_time;
 	struct root_file_rights rights;
 	uint64_t arguments, arguments_end, environment, environment_end;
@@ -205,18 +206,35 @@ static void find_memory(const char *text, struct process_reading *reading)
 	}
 }
 
-static bool read_stat(const struct process_reader *reader, struct process_reading *reading)
+static bool read_stat_text(const struct process_reader *reader,
+                           const struct process_reading *reading, const char *name, char *text,
+                           size_t room, struct process_stat *stat)
 {
-	struct process_stat stat;
-	char text[1024];
-	ssize_t n =
-		reader->options.made_proc
-			? read_file(reading->folder, "stat", text, sizeof(text))
-			: process_look(reading->pid, PROCESS_TEXT, "stat", text, sizeof(text) - 1);
+	ssize_t n = reader->options.made_proc
+	                    ? read_file(reading->folder, name, text, room)
+	                    : process_look(reading->pid, PROCESS_TEXT, name, text, room - 1);
 
 	text[n > 0 ? n : 0] = '\0';
-	if (!process_stat_parse(text, &stat) || stat.state == 'Z' || stat.state == 'X' ||
+	return process_stat_parse(text, stat) && stat->state != 'X';
+}
+
+/* A process whose first thread has ended lives, and is no less who it is: memory and cgroups are
+ * those of another thread. */
+static bool read_stat(const struct process_reader *reader, struct process_reading *reading)
+{
+	struct process_stat stat, other = { .state = 'Z' };
+	char text[1024], name[40];
+
+	if (!read_stat_text(reader, reading, "stat", text, sizeof(text), &stat) ||
 	    (reading->start_time && reading->start_time != stat.start_time))
+		return false;
+	reading->thread = stat.state == 'Z' && !reader->options.made_proc
+	                          ? process_living_thread(reading->pid)
+	                          : 0;
+	snprintf(name, sizeof(name), "task/%d/stat", reading->thread);
+	if (reading->thread)
+		read_stat_text(reader, reading, name, text, sizeof(text), &other);
+	if (stat.state == 'Z' && other.state == 'Z')
 		return false;
 	reading->start_time = stat.start_time;
 	find_memory(text, reading);
@@ -273,12 +291,23 @@ static void read_user(struct process_reader *reader, struct process_reading *rea
 	                   sizeof(identity->user));
 }
 
+/* Hierarchies of before version 2 say "/" of a thread that has ended. */
+static void read_cgroup_file(const struct process_reader *reader,
+                             const struct process_reading *reading)
+{
+	char name[40] = "cgroup";
+
+	if (reading->thread)
+		snprintf(name, sizeof(name), "task/%d/cgroup", reading->thread);
+	read_file(reading->folder, name, reader->cgroup, CGROUP_BYTES);
+}
+
 static void read_cgroups(struct process_reader *reader, const struct process_reading *reading,
                          struct process_identity *identity)
 {
 	struct process_cgroup cgroup;
 
-	read_file(reading->folder, "cgroup", reader->cgroup, CGROUP_BYTES);
+	read_cgroup_file(reader, reading);
 	process_cgroups_parse(reader->cgroup, &cgroup);
 	memcpy(identity->runtime, cgroup.runtime, sizeof(identity->runtime));
 	memcpy(identity->container_id, cgroup.container_id, sizeof(identity->container_id));
@@ -526,7 +555,7 @@ bool process_reader_look(const struct process_reader *reader, pid_t pid, uint64_
 		return false;
 	read_file(reading.folder, "comm", reader->cgroup, CGROUP_BYTES);
 	*hash = hash_on(0xcbf29ce484222325, reader->cgroup);
-	read_file(reading.folder, "cgroup", reader->cgroup, CGROUP_BYTES);
+	read_cgroup_file(reader, &reading);
 	*hash = hash_on(*hash, reader->cgroup);
 	close(reading.folder);
 	return true;

@@ -120,3 +120,31 @@ def test_identity_of_processes_that_come_and_go(case):
         if not re.search(r'cuscope_agent_identity_reads_total\{outcome="refused"\} 0', agent.metrics()):
             raise Failure("there was no room")
         check_goes_on(case, agent)
+
+
+LEFT_ALONE = """import ctypes, sys, threading, time
+cuda, at = ctypes.CDLL(sys.argv[1]), ctypes.c_uint64()
+def work():
+    while True:
+        cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(512))
+        time.sleep(0.02)
+cuda.cuInit(0)
+threading.Thread(target=work).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_identity_of_a_process_whose_first_thread_has_ended(case):
+    """It is what the kernel knows of it, and what its other threads have: nobody sheds that by ending one."""
+    with open(case.path("left.py"), "w") as file:
+        file.write(LEFT_ALONE)
+    with cgroup(f"/kubepods/pod{UID}16/{ID}") as folder:
+        agent = Agent(case)
+        process = program(case, folder=folder, path="/usr/bin/python3", env={"AS": "setpriv --reuid 1234 --clear-groups", "RANK": "5"},
+                          words=(case.path("left.py"), Places.simcuda("push", "libcuda.so.1")))
+        labels = agent.wait_for(process, user="1234", pod_uid=UID + "16", rank="5")
+        checks.equal("command", "left.py", labels["command"].split()[-1])
+        with open(f"/proc/{process.pid}/stat") as file:
+            checks.equal("state", "Z", file.read().rsplit(")", 1)[1].split()[0])
+        process.process.kill()
+        check_goes_on(case, agent)
