@@ -191,8 +191,7 @@ static void answer_find_steps(const struct facts *facts, const struct account *a
 
 		if (!call->correlation || call->begin_ns < facts->begin_ns)
 			continue;
-		launches = spill_room(facts->spill, launches, of.n_launches, sizeof(*launches));
-		launches[of.n_launches++] = (struct step_launch){
+		*SPILL_ADD(facts->spill, launches, of.n_launches) = (struct step_launch){
 			call->begin_ns, call->kernel ? 2 * call->kernel : 2 * call->function->id + 1
 		};
 	}
@@ -201,8 +200,7 @@ static void answer_find_steps(const struct facts *facts, const struct account *a
 
 		if (range->thread != account->thread)
 			continue;
-		ranges = spill_room(facts->spill, ranges, of.n_ranges, sizeof(*ranges));
-		ranges[of.n_ranges++] =
+		*SPILL_ADD(facts->spill, ranges, of.n_ranges) =
 			(struct step_range){ range->begin_ns, range->end_ns, range->name,
 			                     range->depth, range->likely };
 	}
@@ -282,8 +280,7 @@ static void change_find_waits(const struct facts *facts, struct answer_change *c
 		waits++;
 		if (!call->chain)
 			continue;
-		weights = spill_room(facts->spill, weights, n, sizeof(*weights));
-		weights[n++] = (struct chains_weight){ call->chain, 1 };
+		*SPILL_ADD(facts->spill, weights, n) = (struct chains_weight){ call->chain, 1 };
 	}
 	change->waits_chain = chains_heaviest(facts->chains, weights, n, ANSWER_SHARE, &subtree);
 	if (change->awaited || (waits && asks <= ANSWER_ROUND * waits && change->waits_chain &&

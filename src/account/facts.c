@@ -81,9 +81,7 @@ static void facts_gather_works(struct facts *facts)
 			continue;
 		}
 		for (size_t k = 0; k < of->n; k = spill_next(facts->spill, k)) {
-			facts->works = spill_room(facts->spill, facts->works, facts->n_works,
-			                          sizeof(*facts->works));
-			facts->works[facts->n_works++] = of->rows[k];
+			*SPILL_ADD(facts->spill, facts->works, facts->n_works) = of->rows[k];
 		}
 		spill_drop(facts->spill, of->rows);
 	}

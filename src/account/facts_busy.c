@@ -114,9 +114,7 @@ static void work_add(struct maker *maker, uint64_t begin_ns, uint64_t end_ns, co
 		facts->left_out++;
 		return;
 	}
-	facts->works =
-		spill_room(facts->spill, facts->works, facts->n_works, sizeof(*facts->works));
-	facts->works[facts->n_works++] = (struct fact_work){
+	*SPILL_ADD(facts->spill, facts->works, facts->n_works) = (struct fact_work){
 		.begin_ns = begin_ns,
 		.end_ns = end_ns,
 		.thread = ask ? ask->thread : FACTS_NONE,
@@ -229,9 +227,8 @@ static uint64_t earlier(uint64_t time_ns, int64_t late_ns)
 /* What lies between two stretches is not known. */
 static void hole_add(struct facts *facts, uint64_t begin_ns, uint64_t end_ns)
 {
-	facts->unmeasured = spill_room(facts->spill, facts->unmeasured, facts->n_unmeasured,
-	                               sizeof(*facts->unmeasured));
-	facts->unmeasured[facts->n_unmeasured++] = (struct fact_span){ begin_ns, end_ns, 0 };
+	*SPILL_ADD(facts->spill, facts->unmeasured, facts->n_unmeasured) =
+		(struct fact_span){ begin_ns, end_ns, 0 };
 }
 
 static void gpu_make_works(struct maker *maker, struct fact_busy *busy, size_t n)

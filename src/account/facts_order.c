@@ -281,9 +281,9 @@ static struct fact_ask *facts_find_asks(const struct facts *facts, size_t *n)
 
 		for (uint32_t k = 0; k < thread->n_calls; k = (uint32_t)spill_next(facts->spill, k))
 			if (thread->calls[k].correlation) {
-				asks = spill_room(facts->spill, asks, *n, sizeof(*asks));
-				asks[(*n)++] = (struct fact_ask){ thread->calls[k].correlation,
-					                          thread->process->id, number, k };
+				*SPILL_ADD(facts->spill, asks, *n) =
+					(struct fact_ask){ thread->calls[k].correlation,
+					                   thread->process->id, number, k };
 			}
 	}
 	fact_sort(facts, asks, *n, sizeof(*asks), ask_order);

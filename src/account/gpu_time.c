@@ -25,8 +25,7 @@ static void gpu_add(const struct facts *facts, struct gpu_time *gpu, uint64_t be
 		last->end_ns = end_ns;
 		return;
 	}
-	gpu->segments = spill_room(facts->spill, gpu->segments, gpu->n, sizeof(*gpu->segments));
-	gpu->segments[gpu->n++] =
+	*SPILL_ADD(facts->spill, gpu->segments, gpu->n) =
 		(struct gpu_segment){ begin_ns, end_ns, (uint32_t)work, state, 0 };
 }
 
@@ -119,8 +118,8 @@ static void gpu_talk(const struct facts *facts, struct gpu_time *gpu, const stru
 			last->end_ns = work->end_ns;
 		return;
 	}
-	gpu->talks = spill_room(facts->spill, gpu->talks, gpu->n_talks, sizeof(*gpu->talks));
-	gpu->talks[gpu->n_talks++] = (struct gpu_talk){ work->begin_ns, work->end_ns };
+	*SPILL_ADD(facts->spill, gpu->talks, gpu->n_talks) =
+		(struct gpu_talk){ work->begin_ns, work->end_ns };
 }
 
 /* Segments of several collectives lie side by side: those that touch are one. */
@@ -138,9 +137,7 @@ static void gpu_find_alone(const struct facts *facts, struct gpu_time *gpu)
 			continue;
 		}
 		before_ns = last ? last->before_ns + (last->end_ns - last->begin_ns) : 0;
-		gpu->alone =
-			spill_room(facts->spill, gpu->alone, gpu->n_alone, sizeof(*gpu->alone));
-		gpu->alone[gpu->n_alone++] =
+		*SPILL_ADD(facts->spill, gpu->alone, gpu->n_alone) =
 			(struct gpu_alone){ one->begin_ns, one->end_ns, before_ns };
 	}
 }

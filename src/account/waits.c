@@ -172,8 +172,7 @@ static void lead_wait(struct lead *lead, const struct lead *wait, uint32_t threa
 static void debt_add(const struct facts *facts, struct gpu_time *gpu, struct gpu_segment *idle,
                      const struct gpu_debt *debt)
 {
-	gpu->debts = spill_room(facts->spill, gpu->debts, gpu->n_debts, sizeof(*gpu->debts));
-	gpu->debts[gpu->n_debts++] = *debt;
+	*SPILL_ADD(facts->spill, gpu->debts, gpu->n_debts) = *debt;
 	idle->debt = (uint32_t)gpu->n_debts;
 }
 

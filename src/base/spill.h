@@ -27,6 +27,13 @@ void spill_free(struct spill *spill); /* arrays are dropped before; NULL: nothin
  */
 void *spill_room(struct spill *spill, void *array, size_t n, size_t bytes);
 
+/* As VEC_ADD(): the next element, one more then. */
+#define SPILL_ADD(spill, array, n)                                                                 \
+	({                                                                                         \
+		(array) = spill_room(spill, array, n, sizeof(*(array)));                           \
+		&(array)[(n)++];                                                                   \
+	})
+
 /* One that is as long from the begin on, and has anything in it: to be filled in some order. */
 void *spill_make(struct spill *spill, size_t bytes);
 
