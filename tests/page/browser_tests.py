@@ -456,6 +456,24 @@ def test_memory_that_is_held_is_drawn_to_the_end(case):
         nothing_failed(browser)
 
 
+def test_tables_of_memory_fit_a_small_screen(case):
+    """Short words take no more room than they need, and units stand with the values alone."""
+    with Browser(case) as browser:
+        exported(case, browser, "plain")
+        size(browser, 1280, 900)
+        browser.evaluate("""(() => { const s = document.querySelector('#reports select');
+            s.selectedIndex = [...s.options].findIndex((o) => o.textContent.startsWith('memory:')); s.dispatchEvent(new Event('change')) })()""")
+        tables = "[...document.querySelectorAll('#reports .table')]"
+        titles = browser.evaluate(tables + ".map((table) => table.querySelector('h3').textContent)")
+        equal("tables", ["By the function that allocated", "Biggest that were never freed"], titles[1:])
+        equal("tables that are wider than their place", [], browser.evaluate(tables + """.map((table) => table.querySelector('.rows'))
+            .filter((rows) => rows.scrollWidth > rows.clientWidth).map((rows) => rows.getAttribute('aria-label'))"""))
+        equal("columns", ["Size", "Kind", "Address", "Made At", "PID", "TID", "Stayed", "Function"],
+              browser.evaluate(f"[...{tables}.at(-1).querySelectorAll('th')].map((th) => th.textContent)"))
+        equal("what it is, beside the title", 0, browser.evaluate("document.querySelectorAll('#reports .help').length"))
+        nothing_failed(browser)
+
+
 def axe_finds(case, browser):
     """Nothing, light and dark."""
     axe = os.path.join(case.build, "page-checkers", "node_modules", "axe-core", "axe.min.js")

@@ -14,7 +14,7 @@ import { Layout } from '../../src/page/js/layout.js';
 import { classesOf } from '../../src/page/js/panel.js';
 import { sumTrack } from '../../src/page/js/span.js';
 import { Store } from '../../src/page/js/store.js';
-import { filtered, sorted } from '../../src/page/js/tables.js';
+import { filtered, headText, shortWords, sorted } from '../../src/page/js/tables.js';
 import { csvText, cut, shown } from '../../src/page/js/text.js';
 import { bytesText, cellText, countText, durationText, niceStep, readTime } from '../../src/page/js/units.js';
 import { View } from '../../src/page/js/view.js';
@@ -314,4 +314,16 @@ test('modules: no two have something of one name, since they become one script',
 test('histogram: every duration is in one class', () => {
 	for (const durations of [[5, 5, 5], [0, 1, 1e12], [1, 10, 100, 1000]])
 		assert.equal(classesOf(durations).reduce((n, its) => n + its.n, 0), durations.length);
+});
+
+test('heads of tables: without the unit that cells say', () => {
+	const head = (type, name) => headText({ type, name });
+	assert.deepEqual(['At', 'Live', 'Rate', 'Time', 'Rate (MB/s)', 'Rows (ns)'], [head('time', 'At (ns)'), head('bytes', 'Live (bytes)'),
+		head('rate', 'Rate (bytes/s)'), head('percent', 'Time (%)'), head('real', 'Rate (MB/s)'), head('number', 'Rows (ns)')]);
+});
+
+test('columns of short words: all but the last one of words', () => {
+	const columns = ['number', 'text', 'text', 'text', 'bytes'].map((type) => ({ name: '', type }));
+	assert.deepEqual(shortWords(columns, [[1, 'device', 'a place that is long', 'x', 2], [1, null, 'a place that is longer', 'x', 2]]),
+		[false, true, false, false, false]);
 });

@@ -27,10 +27,10 @@ export function reportsSection(index, onTime) {
 		...reports.map((report, i) => element('option', { value: i }, cut(`${report.name}: ${report.help ?? ''}`, 120))));
 	const show = (/** @type {number} */ number) => {
 		const report = reports[number];
-		const what = element('p', { class: 'help' }, String(report.help ?? ''));
-		fill(place, what, ...Array.isArray(report.has) ? report.has.map((/** @type {any} */ table) => new Table({ ...tableOf(table,
+		fill(place, ...Array.isArray(report.has) ? report.has.map((/** @type {any} */ table) => new Table({ ...tableOf(table,
 			String(report.name), String(report.command ?? '')), onTime }).element) :
-			[element('pre', { tabindex: 0, lines: cut(JSON.stringify(report.has, null, 2), 200000) })]);
+			[element('p', { class: 'help' }, String(report.help ?? '')),
+				element('pre', { tabindex: 0, lines: cut(JSON.stringify(report.has, null, 2), 200000) })]);
 	};
 	if (reports.length)
 		show(0);

@@ -13,6 +13,8 @@ import { cellText, countText } from './units.js';
 
 const FIRST_ROWS = 50, MORE_ROWS = 500;
 const WORDS = new Set(['text', 'triple', 'word']);
+const UNIT = { duration: / \(ns\)$/, time: / \(ns\)$/, bytes: / \(bytes\)$/, rate: / \(bytes\/s\)$/, percent: / \(%\)$/ };
+const SHORT = 20; /* such words are not broken, and take no more room than they need */
 let tables = 0;
 
 /** @param {unknown} a @param {unknown} b @returns {number} what is not known last */
@@ -24,6 +26,23 @@ function compare(a, b) {
 	if (b === null || b === undefined)
 		return -1;
 	return typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b), 'en', { numeric: true });
+}
+
+/**
+ * Without the unit that its values have as a csv has them, where cells say theirs.
+ * @param {Column} column @returns {string}
+ */
+export function headText({ name, type }) {
+	return name.replace(UNIT[/** @type {keyof typeof UNIT} */ (type)] ?? '', '');
+}
+
+/**
+ * Which columns have short words alone; the last one of words takes what room is left all the same.
+ * @param {Column[]} columns @param {unknown[][]} rows @returns {boolean[]}
+ */
+export function shortWords(columns, rows) {
+	const words = columns.map(({ type }) => WORDS.has(type));
+	return words.map((is, i) => is && i < words.lastIndexOf(true) && rows.every((row) => String(row[i] ?? '').length <= SHORT));
 }
 
 /**
@@ -56,6 +75,7 @@ export class Table {
 		this.of = of;
 		this.column = of.sort ?? -1;
 		this.falling = true;
+		this.short = shortWords(of.columns, of.rows);
 		this.filter = '';
 		this.shownRows = FIRST_ROWS;
 		this.number = ++tables;
@@ -80,11 +100,16 @@ export class Table {
 			button('copy as csv', () => this.copy(), { 'aria-label': `copy ${title} as csv` }));
 	}
 
+	/** @param {number} column @returns {string | null} its class */
+	kind(column) {
+		return this.short[column] ? 'words word' : WORDS.has(this.of.columns[column].type) ? 'words' : null;
+	}
+
 	makeHead() {
 		fill(this.head, ...this.of.columns.map((column, i) => {
 			const sort = i !== this.column ? null : this.falling ? 'descending' : 'ascending';
 			return element('th', { scope: 'col', 'aria-sort': sort, class: WORDS.has(column.type) ? 'words' : null },
-				button(cut(column.name), () => this.sortBy(i), { about: column.about }));
+				button(cut(headText(column)), () => this.sortBy(i), { about: column.about }));
 		}));
 	}
 
@@ -115,6 +140,7 @@ export class Table {
 	/** @param {unknown[][]} rows */
 	setRows(rows) {
 		this.of.rows = rows;
+		this.short = shortWords(this.of.columns, rows);
 		this.fill();
 	}
 
@@ -140,7 +166,7 @@ export class Table {
 				3 * LONGEST_LABEL : LONGEST_LABEL);
 			const goes = i === 0 && onRow ? () => onRow(row) : column.type === 'time' && onTime && typeof value === 'number' ?
 				() => onTime(value) : null;
-			return element('td', { class: WORDS.has(column.type) ? 'words' : null, title: typeof value === 'number' ? String(value) :
+			return element('td', { class: this.kind(i), title: typeof value === 'number' ? String(value) :
 				whole.length > text.length ? cut(whole, 2000) : null },
 				goes ? button(text, goes, { class: 'link' }) : text);
 		}));
