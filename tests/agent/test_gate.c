@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Calls of the driver are held, and waited for, while the gate is closed. */
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,6 +151,64 @@ static void test_a_call_of_a_former_session_is_not_waited_for(void **state)
 	gate_end();
 }
 
+#define CALLS 50
+
+static void *launch_often(void *data)
+{
+	uint32_t *done = data;
+
+	for (int i = 0; i < CALLS; i++) {
+		enter(LAUNCH, "cuLaunchKernel");
+		__atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+		if (i % 10 == 0)
+			sched_yield();
+		__atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+		leave(LAUNCH, "cuLaunchKernel");
+		__atomic_add_fetch(done, 1, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+/* Calls that were entered before a session began are over, of these threads. */
+static void wait_for_calls_from_before(const uint32_t done[THREADS])
+{
+	for (int i = 0; i < THREADS; i++) {
+		uint32_t now = get(&done[i]);
+
+		wait_for(&done[i], now + 2 < CALLS ? now + 2 : CALLS);
+	}
+}
+
+/* Who is held when a session ends goes on at any moment of the next one's begin. */
+static void test_who_was_held_in_a_former_session_is_held_and_counted_in_the_next(void **state)
+{
+	pthread_t threads[THREADS];
+
+	inside = 0;
+	for (int turn = 0; turn < TURNS; turn++) {
+		uint32_t done[THREADS] = { 0 };
+
+		gate_begin();
+		assert_true(gate_close(20 * MS));
+		for (int i = 0; i < THREADS; i++)
+			assert_int_equal(pthread_create(&threads[i], NULL, launch_often, &done[i]),
+			                 0);
+		nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL);
+		gate_end();
+		gate_begin();
+		wait_for_calls_from_before(done);
+		assert_true(gate_close(5000 * MS));
+		for (int i = 0; i < 20; i++)
+			assert_int_equal(get(&inside), 0);
+		gate_open();
+		for (int i = 0; i < THREADS; i++)
+			pthread_join(threads[i], NULL);
+		assert_true(gate_close(20 * MS));
+		gate_open();
+		gate_end();
+	}
+}
+
 static void test_a_capture_keeps_it_open(void **state)
 {
 	gate_begin();
@@ -250,6 +309,8 @@ int main(void)
 		cmocka_unit_test(test_a_call_that_lasts_keeps_it_open),
 		cmocka_unit_test(test_who_waits_for_the_gpu_is_let_be),
 		cmocka_unit_test(test_a_call_of_a_former_session_is_not_waited_for),
+		cmocka_unit_test(
+			test_who_was_held_in_a_former_session_is_held_and_counted_in_the_next),
 		cmocka_unit_test(test_a_capture_keeps_it_open),
 		cmocka_unit_test(test_a_launch_that_was_right_tells_a_context),
 		cmocka_unit_test(test_who_asks_for_what_is_known_is_neither_held_nor_told_of_again),

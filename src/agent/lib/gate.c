@@ -20,7 +20,7 @@
 static uint32_t round_now, rounds;
 static uint32_t closed;    /* a futex */
 static uint64_t closed_ns; /* since when; of the session's thread */
-static uint32_t inside;    /* calls that are waited for */
+static uint64_t inside;    /* calls that are waited for, below the session's number */
 static int32_t captures;   /* of streams, that began since calls are counted */
 
 /* The outermost call that this thread is in. What was counted in a former round is forgotten. */
@@ -119,10 +119,38 @@ static void note_capture(enum kind kind, const struct cupti_callback_data *data)
 
 /* ---- threads of the program ---------------------------------------------------------------- */
 
-static void count(bool counted, int by)
+/*
+ * Counts this thread's call, and says whether it did. In the session that is on: that may have
+ * ended since the call was entered, and another one begun, while the thread was held or had no
+ * processor.
+ */
+static bool count_in(bool counted)
 {
-	if (counted)
-		__atomic_add_fetch(&inside, (uint32_t)by, __ATOMIC_SEQ_CST);
+	uint64_t now = __atomic_load_n(&inside, __ATOMIC_SEQ_CST);
+
+	while (counted) {
+		if (now >> 32 != here.round) {
+			here.round = __atomic_load_n(&round_now, __ATOMIC_SEQ_CST);
+			now = __atomic_load_n(&inside, __ATOMIC_SEQ_CST);
+			if (!here.round) /* one begins: to that, it is a call from before */
+				return false;
+		} else if (__atomic_compare_exchange_n(&inside, &now, now + 1, false,
+		                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static void count_out(void)
+{
+	uint64_t now = __atomic_load_n(&inside, __ATOMIC_SEQ_CST);
+
+	while (here.counted && now >> 32 == here.round &&
+	       !__atomic_compare_exchange_n(&inside, &now, now - 1, false, __ATOMIC_SEQ_CST,
+	                                    __ATOMIC_SEQ_CST))
+		;
+	here.counted = false;
 }
 
 /* Either the one who closes sees this call, or this call sees that it is closed. */
@@ -132,16 +160,15 @@ static void enter(bool counted)
 	uint64_t until = 0;
 	int error = errno;
 
-	here.counted = counted;
-	count(counted, 1);
+	here.counted = count_in(counted);
 	while (__atomic_load_n(&closed, __ATOMIC_SEQ_CST)) {
 		if (!until)
 			until = clock_now() + GATE_HELD_MOST_NS;
 		else if (clock_now() > until)
 			break;
-		count(counted, -1);
+		count_out();
 		syscall(SYS_futex, &closed, FUTEX_WAIT_PRIVATE, 1, &look, NULL, 0);
-		count(counted, 1);
+		here.counted = count_in(counted);
 	}
 	errno = error;
 }
@@ -165,7 +192,7 @@ bool gate_call(uint32_t id, const struct cupti_callback_data *data)
 	if (kind >= KIND_CAPTURE_BEGINS)
 		note_capture(kind, data);
 	if (here.depth && !--here.depth)
-		count(here.counted, -1);
+		count_out();
 	return kind == KIND_WORKS && data->result && !*(const int32_t *)data->result;
 }
 
@@ -184,7 +211,7 @@ void gate_begin(void)
 		if (known[i] == KIND_SPARED)
 			known[i] = KIND_NEW;
 	}
-	__atomic_store_n(&inside, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&inside, (uint64_t)rounds << 32, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&captures, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&round_now, rounds, __ATOMIC_RELEASE);
 }
@@ -212,7 +239,8 @@ uint32_t gate_spare(void)
 
 void gate_forked(void)
 {
-	round_now = closed = inside = 0;
+	round_now = closed = 0;
+	inside = 0;
 	captures = 0;
 	is_own = false;
 }
@@ -225,7 +253,7 @@ bool gate_close(uint64_t most_ns)
 	is_own = true;
 	closed_ns = clock_now();
 	__atomic_store_n(&closed, 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) ||
+	while ((uint32_t)__atomic_load_n(&inside, __ATOMIC_SEQ_CST) ||
 	       __atomic_load_n(&captures, __ATOMIC_SEQ_CST)) {
 		if (clock_now() > until || __atomic_load_n(&captures, __ATOMIC_SEQ_CST)) {
 			gate_open();
