@@ -47,21 +47,20 @@ enum kind {
 #define CAPTURE_INVALIDATED 901
 #define CAPTURE_UNJOINED    904
 
-/* By which names begin. PyTorch makes thousands of these calls in a step. */
+/* PyTorch makes thousands of these calls in a step. Later versions have a "_" behind the name. */
 static bool answers(const char *function)
 {
 	static const char *const names[] = {
-		"cuCtxGet",
-		"cuDeviceGetAttribute",
-		"cuDeviceGetCount",
-		"cuDevicePrimaryCtxGetState",
-		"cuPointerGetAttribute",
-		"cuStreamGet",
-		"cuStreamIsCapturing",
+		"cuCtxGetCurrent",       "cuCtxGetDevice",         "cuCtxGetFlags",
+		"cuDeviceGetAttribute",  "cuDeviceGetCount",       "cuDevicePrimaryCtxGetState",
+		"cuPointerGetAttribute", "cuPointerGetAttributes", "cuStreamGetCaptureInfo",
+		"cuStreamGetFlags",      "cuStreamGetPriority",    "cuStreamIsCapturing",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!strncmp(function, names[i], strlen(names[i])))
+		size_t len = strlen(names[i]);
+
+		if (!strncmp(function, names[i], len) && (!function[len] || function[len] == '_'))
 			return true;
 	}
 	return false;
@@ -208,8 +207,8 @@ void gate_begin(void)
 	if (!++rounds)
 		rounds = 1;
 	for (size_t i = 0; i < IDS; i++) {
-		if (known[i] == KIND_SPARED)
-			known[i] = KIND_NEW;
+		if (__atomic_load_n(&known[i], __ATOMIC_RELAXED) == KIND_SPARED)
+			__atomic_store_n(&known[i], KIND_NEW, __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&inside, (uint64_t)rounds << 32, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&captures, 0, __ATOMIC_SEQ_CST);
