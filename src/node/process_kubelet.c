@@ -80,6 +80,7 @@ struct pods_reading {
 	struct process_pods *pods;
 	char uid[IDENTITY_ID], name[IDENTITY_POD], namespace[IDENTITY_LABEL];
 	char hash[IDENTITY_ID]; /* that a pod without an API server has for a UID in cgroups */
+	char source[8];         /* where the pod is from, which the kubelet sets, whoever made it */
 	char container[IDENTITY_LABEL], id[32 + IDENTITY_ID]; /* "containerd://ID" */
 };
 
@@ -94,6 +95,8 @@ static void read_annotation(void *data, struct json_in *in, const char *key, siz
 
 	if (is_key(key, bytes, "kubernetes.io/config.hash"))
 		json_in_text(in, reading->hash, sizeof(reading->hash));
+	else if (is_key(key, bytes, "kubernetes.io/config.source"))
+		json_in_text(in, reading->source, sizeof(reading->source));
 	else
 		json_in_skip(in);
 }
@@ -158,17 +161,26 @@ static void read_pod_part(void *data, struct json_in *in, const char *key, size_
 		json_in_skip(in);
 }
 
+/* Pods from the API server may have any annotation, and another pod's UID in it. */
+static bool has_hash(const struct pods_reading *reading)
+{
+	return (!strcmp(reading->source, "file") || !strcmp(reading->source, "http")) &&
+	       strlen(reading->hash) == 32 && strspn(reading->hash, "0123456789abcdef") == 32;
+}
+
 static void read_pod(void *data, struct json_in *in, const char *key, size_t bytes)
 {
 	struct pods_reading *reading = data;
 
-	reading->uid[0] = reading->name[0] = reading->namespace[0] = reading->hash[0] = '\0';
+	reading->uid[0] = reading->name[0] = reading->namespace[0] = '\0';
+	reading->hash[0] = reading->source[0] = '\0';
 	json_in_each(in, '{', read_pod_part, reading);
 	if (!process_pod_is_name(reading->name, IDENTITY_POD - 1, true) ||
 	    !process_pod_is_name(reading->namespace, IDENTITY_LABEL - 1, false))
 		return;
 	pods_put(reading->pods, true, reading->uid, reading->name, reading->namespace);
-	pods_put(reading->pods, true, reading->hash, reading->name, reading->namespace);
+	if (has_hash(reading))
+		pods_put(reading->pods, true, reading->hash, reading->name, reading->namespace);
 }
 
 static void read_answer(void *data, struct json_in *in, const char *key, size_t bytes)

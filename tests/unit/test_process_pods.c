@@ -22,7 +22,8 @@ static const char answer[] =
 	"\"initContainerStatuses\":[{\"name\":\"prepare\",\"containerID\":\"containerd://" INIT
 	"\"}]}},"
 	"{\"metadata\":{\"name\":\"etcd\",\"namespace\":\"kube-system\",\"uid\":\"x\","
-	"\"annotations\":{\"kubernetes.io/config.hash\":\"" HASH "\"}},\"status\":{}},"
+	"\"annotations\":{\"kubernetes.io/config.hash\":\"" HASH
+	"\",\"kubernetes.io/config.source\":\"file\"}},\"status\":{}},"
 	"{\"metadata\":{\"name\":\"Not A Name\",\"namespace\":\"n\",\"uid\":\"" OTHER "\"}},"
 	"{}]}";
 
@@ -60,6 +61,31 @@ static bool name(const char *uid, const char *id, struct process_identity *who)
 	who->pod_uid_by = uid[0] ? IDENTITY_CGROUP : IDENTITY_UNKNOWN;
 	who->container_by = id[0] ? IDENTITY_CGROUP : IDENTITY_UNKNOWN;
 	return process_pods_name(pods, who);
+}
+
+/* A pod's annotations are its owner's, but for its source. */
+#define ANNOTATED(hash, source)                                                                    \
+	"{\"items\":[{\"metadata\":{\"name\":\"liar\",\"namespace\":\"team-b\",\"uid\":\"" OTHER   \
+	"\",\"annotations\":{\"kubernetes.io/config.hash\":\"" hash                                \
+	"\",\"kubernetes.io/config.source\":\"" source                                             \
+	"\"}}},{\"metadata\":{\"name\":\"trainer-0\",\"namespace\":\"team-a\",\"uid\":\"" UID      \
+	"\"}}]}"
+
+static void test_no_pod_takes_another_ones_place_by_its_annotations(void **state)
+{
+	struct process_identity who;
+
+	take(ANNOTATED(UID, "api"));
+	assert_true(name(UID, "", &who));
+	assert_string_equal(who.pod, "trainer-0");
+	take(ANNOTATED(UID, "file")); /* nor is that the form of a hash */
+	assert_true(name(UID, "", &who));
+	assert_string_equal(who.pod, "trainer-0");
+	take(ANNOTATED(HASH, "api"));
+	assert_false(name(HASH, "", &who));
+	take(ANNOTATED(HASH, "http"));
+	assert_true(name(HASH, "", &who));
+	assert_string_equal(who.pod, "liar");
 }
 
 static void test_pods_and_containers_have_their_names(void **state)
@@ -229,6 +255,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_pods_and_containers_have_their_names),
+		TEST(test_no_pod_takes_another_ones_place_by_its_annotations),
 		TEST(test_a_containers_own_word_is_dropped),
 		TEST(test_a_cgroup_that_a_user_made_has_no_pod),
 		TEST(test_pods_that_are_gone_are_kept_for_a_while),
