@@ -27,6 +27,7 @@ struct managed_use {
 	uint16_t spare[MANAGED_ALLOCATIONS]; /* freed before they were hit; some were since */
 	size_t n_live, n_spare;
 	size_t last; /* that was found */
+	size_t none; /* the same, of those for what is no allocation's */
 	uint64_t looks, dropped;
 };
 
@@ -132,27 +133,37 @@ static struct managed_allocation *find_live(struct managed_use *use, const struc
 	return NULL;
 }
 
-/* What is none of those that were freed has a row, too. */
+/* Whether the row of what is none of a process's allocations, which was found last, is its own. */
+static bool is_none(const struct managed_use *use, const struct process *process)
+{
+	return use->none < use->n_all && use->all[use->none].process == process &&
+	       !use->all[use->none].function;
+}
+
+/* What is none of those that were freed has a row, too; where there are no looks left, all is that
+ * which is none of the live ones. */
 static struct managed_allocation *find_freed(struct managed_use *use, const struct process *process,
                                              uint64_t first, uint64_t last)
 {
 	struct managed_allocation *freed = NULL, *none = NULL, *at;
 
 	if (use->looks < use->n_all)
-		return NULL;
+		return is_none(use, process) ? &use->all[use->none] : NULL;
 	use->looks -= use->n_all;
 	for (size_t i = 0; i < use->n_all; i++) {
 		at = &use->all[i];
 		if (at->process == process && !at->function)
-			none = at;
+			none = &use->all[use->none = i];
 		if (covers(at, process, first, last))
 			freed = at;
 	}
 	if (freed || none)
 		return freed ? freed : none;
 	at = room(use);
-	if (at)
-		*at = (struct managed_allocation){ .process = process };
+	if (!at)
+		return NULL;
+	*at = (struct managed_allocation){ .process = process };
+	use->none = (size_t)(at - use->all);
 	return at;
 }
 

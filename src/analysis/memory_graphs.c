@@ -211,6 +211,7 @@ static bool may_work(struct memory *memory, const struct process *process, size_
 
 	work->all.most = WORK_FIRST + WORK_EACH * memory->n_events;
 	work->user.most = work->all.most / 4 * 3;
+	work->others.most = work->all.most / 8 * 7; /* the rest is root's */
 	return !quota_take(work, process->person, 0, nodes);
 }
 

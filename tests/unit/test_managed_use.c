@@ -145,6 +145,20 @@ static void test_what_is_nowhere_is_not_looked_for_again_and_again(void **state)
 	assert_int_equal(faults_at(A, true), 2);
 }
 
+/* As of a process that had all its memory before it was recorded. */
+static void test_what_is_nowhere_has_its_row_without_a_look(void **state)
+{
+	faults(1, 1, 1);
+	for (uint64_t i = 0; i < MANAGED_ALLOCATIONS - 1; i++) {
+		managed(0, A + i * KIB, KIB);
+		faults(A + i * KIB, A + i * KIB, 1);
+	}
+	for (int i = 1; i < MANY; i++)
+		faults(1, 1, 1);
+	assert_int_equal(managed_use_dropped(use), 0);
+	assert_int_equal(faults_at(0, false), MANY);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -154,6 +168,7 @@ int main(void)
 		TEST(test_a_live_allocation_is_meant_before_one_that_was_freed),
 		TEST(test_places_are_of_those_that_are_live_or_were_hit),
 		TEST(test_what_is_nowhere_is_not_looked_for_again_and_again),
+		TEST(test_what_is_nowhere_has_its_row_without_a_look),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
