@@ -222,7 +222,7 @@ static bool read_stat_text(const struct process_reader *reader,
  * those of another thread. */
 static bool read_stat(const struct process_reader *reader, struct process_reading *reading)
 {
-	struct process_stat stat, other = { .state = 'Z' };
+	struct process_stat stat, other;
 	char text[1024], name[40];
 
 	if (!read_stat_text(reader, reading, "stat", text, sizeof(text), &stat) ||
@@ -232,9 +232,10 @@ static bool read_stat(const struct process_reader *reader, struct process_readin
 	                          ? process_living_thread(reading->pid)
 	                          : 0;
 	snprintf(name, sizeof(name), "task/%d/stat", reading->thread);
-	if (reading->thread)
-		read_stat_text(reader, reading, name, text, sizeof(text), &other);
-	if (stat.state == 'Z' && other.state == 'Z')
+	if (stat.state == 'Z' &&
+	    (!reading->thread ||
+	     !read_stat_text(reader, reading, name, text, sizeof(text), &other) ||
+	     other.state == 'Z'))
 		return false;
 	reading->start_time = stat.start_time;
 	find_memory(text, reading);
@@ -291,18 +292,23 @@ static void read_user(struct process_reader *reader, struct process_reading *rea
 	                   sizeof(identity->user));
 }
 
-/* Hierarchies of before version 2 say "/" of a thread that has ended. */
-static void read_cgroup_file(const struct process_reader *reader,
-                             const struct process_reading *reading)
-{
-	char name[40] = "cgroup";
+#define THREADS_TRIED 8
 
-	if (reading->thread)
+/* Hierarchies of before version 2 say "/" of a thread that has ended, and threads come and go. */
+static void read_cgroup_file(const struct process_reader *reader, struct process_reading *reading)
+{
+	char name[40];
+
+	for (int i = 0; reading->thread && i < THREADS_TRIED; i++) {
 		snprintf(name, sizeof(name), "task/%d/cgroup", reading->thread);
-	read_file(reading->folder, name, reader->cgroup, CGROUP_BYTES);
+		if (read_file(reading->folder, name, reader->cgroup, CGROUP_BYTES) > 0)
+			return;
+		reading->thread = process_living_thread(reading->pid);
+	}
+	read_file(reading->folder, "cgroup", reader->cgroup, CGROUP_BYTES);
 }
 
-static void read_cgroups(struct process_reader *reader, const struct process_reading *reading,
+static void read_cgroups(struct process_reader *reader, struct process_reading *reading,
                          struct process_identity *identity)
 {
 	struct process_cgroup cgroup;
