@@ -306,11 +306,12 @@ static __always_inline int runtime_is_returned(const struct wire_thread *thread)
 	struct return_instance *returns = BPF_CORE_READ(task, utask, return_instances);
 
 	for (int i = 0; i < RETURNS_MAX && returns; i++) {
-		if (BPF_CORE_READ(returns, stack) == thread->runtime_sp)
-			return BPF_CORE_READ(returns, orig_ret_vaddr) == thread->runtime_back;
-		returns = BPF_CORE_READ(returns, next);
+		if (BPF_CORE_READ(returns, stack) == thread->runtime_sp &&
+		    BPF_CORE_READ(returns, orig_ret_vaddr) == thread->runtime_back)
+			return 1;
+		returns = BPF_CORE_READ(returns, next); /* that one is left from before a longjmp */
 	}
-	return 0;
+	return returns != 0; /* more than were looked at */
 }
 
 /*

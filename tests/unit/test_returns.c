@@ -413,6 +413,23 @@ static void test_what_another_has_of_a_later_call_is_not_that_one_s(void **unuse
 	assert_int_equal(refused(5), 1);
 }
 
+static void test_what_is_left_of_a_longjmp_hides_no_call(void **unused)
+{
+	runtime();
+	stack_words[LEVELS - 2 - 3] = 0x5000;
+	enter_runtime(3);
+	replace(3);
+	stack_words[LEVELS - 2 - 3] = 0x5000;
+	replace(3); /* is the innermost in the list, of a call that was left by a longjmp */
+	assert_int_equal(refused(5), 0);
+	innermost = NULL;
+	enter_runtime(3);
+	replace(3);
+	for (int i = 4; i < 4 + RETURNS_MAX; i++)
+		replace(i);
+	assert_int_equal(refused(30), 0); /* beyond what is looked at */
+}
+
 static void test_a_trampoline_that_is_left_on_the_stack_is_of_no_call(void **unused)
 {
 	runtime();
@@ -458,6 +475,7 @@ int main(void)
 		TEST(test_files_that_become_alike_within_a_trap_have_one_call),
 		TEST(test_a_call_is_within_one_of_which_another_has_the_return),
 		TEST(test_what_another_has_of_a_later_call_is_not_that_one_s),
+		TEST(test_what_is_left_of_a_longjmp_hides_no_call),
 		TEST(test_a_trampoline_that_is_left_on_the_stack_is_of_no_call),
 		TEST(test_without_probes_of_others_the_return_address_tells),
 		ALIKE(test_a_trap_of_two_modules_is_one_call),
