@@ -2,7 +2,7 @@
 # make test-page           the page's modules in node, and pages in a browser without a window
 # make page-checkers       gets axe, which looks for what keeps people from using a page, from npm, for the test that otherwise says SKIP
 
-test-page: $(B)/cuscope $(B)/bench/training $(addprefix $(B)/tests/export/,bombs edges events hard profiles ranks stacks)
+test-page: $(B)/cuscope programs planted-programs simcuda simnvml $(B)/bench/training $(addprefix $(B)/tests/export/,bombs edges events hard profiles ranks stacks)
 	@tests/page/run --build $(B)
 
 page-checkers:
