@@ -196,6 +196,7 @@ static void after_fork(void)
  * which cuscope learns of its parent's end. */
 static void in_child(void)
 {
+	wake_forked();
 	if (threaded)
 		session_close(&session);
 	own_fd_close(&next_socket, next_is);

@@ -22,6 +22,7 @@ static struct wake_end {
 	int fd;
 	struct own_fd is; /* there before the number is */
 } wake_waits = { .fd = -1 }, wakes = { .fd = -1 };
+static uint32_t writing; /* threads that are about to write to `wakes` */
 
 static void wake_set(struct wake_end *end, int fd)
 {
@@ -31,7 +32,7 @@ static void wake_set(struct wake_end *end, int fd)
 
 static int fd_of(const struct wake_end *end)
 {
-	int fd = __atomic_load_n(&end->fd, __ATOMIC_ACQUIRE);
+	int fd = __atomic_load_n(&end->fd, __ATOMIC_SEQ_CST);
 
 	return own_fd_is(fd, end->is) ? fd : -1;
 }
@@ -54,10 +55,19 @@ bool wake_open(void)
 	return true;
 }
 
+#define WRITES_PAUSE_MS 1
+#define WRITES_PAUSES   1000 /* then it stays open: a thread was stopped, or ended, in its write */
+
+/* Once no thread writes: the number could be another file's by then. */
 void wake_close(void)
 {
+	int fd = __atomic_exchange_n(&wakes.fd, -1, __ATOMIC_SEQ_CST);
+
 	close_end(&wake_waits);
-	close_end(&wakes);
+	for (int i = 0; i < WRITES_PAUSES && __atomic_load_n(&writing, __ATOMIC_SEQ_CST); i++)
+		clock_pause_ms(WRITES_PAUSE_MS);
+	if (!__atomic_load_n(&writing, __ATOMIC_SEQ_CST))
+		own_fd_close(&fd, wakes.is);
 }
 
 /*
@@ -66,11 +76,19 @@ void wake_close(void)
  */
 void wake_up(void)
 {
-	int fd = fd_of(&wakes), error = errno;
+	int fd, error = errno;
 
+	__atomic_add_fetch(&writing, 1, __ATOMIC_SEQ_CST);
+	fd = fd_of(&wakes);
 	if (fd >= 0 && write(fd, "", 1) < 0) {
 	}
+	__atomic_sub_fetch(&writing, 1, __ATOMIC_SEQ_CST);
 	errno = error;
+}
+
+void wake_forked(void)
+{
+	writing = 0;
 }
 
 /* One whose other end is closed reads as nothing, at once and for ever. */

@@ -64,6 +64,7 @@ void wake_close(void); /* what is still ours */
 /* From any thread, and while it is closed. Where it is not woken it looks by itself, a little
  * later. */
 void wake_up(void);
+void wake_forked(void); /* threads that were about to are not here */
 
 /* For the thread itself: what to poll, or -1 where the program has closed it; and that it is awake.
  */
