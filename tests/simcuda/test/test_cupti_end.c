@@ -132,6 +132,8 @@ static void test_a_buffer_holds_no_more_records_than_it_may(void **state)
 static void test_records_without_a_buffer_are_dropped_and_counted(void **state)
 {
 	size_t dropped;
+	if (version < 130000) /* these die of it, as CUDA's do before 12.9 */
+		skip();
 	scene_start(KINDS_OF(KIND_CONCURRENT_KERNEL));
 	manner.buffer_bytes = 0;
 	launch(NULL);
