@@ -72,7 +72,8 @@ void wake_close(void)
 
 /*
  * By write alone: it is done by a thread of the program's, whose filter of system calls may be
- * against send. Where the other end is closed a socket of this kind makes no SIGPIPE.
+ * against send; and by none at which a thread could be cancelled, which would count for good. Where
+ * the other end is closed a socket of this kind makes no SIGPIPE.
  */
 void wake_up(void)
 {
@@ -80,7 +81,7 @@ void wake_up(void)
 
 	__atomic_add_fetch(&writing, 1, __ATOMIC_SEQ_CST);
 	fd = fd_of(&wakes);
-	if (fd >= 0 && write(fd, "", 1) < 0) {
+	if (fd >= 0 && syscall(SYS_write, fd, "", 1) < 0) {
 	}
 	__atomic_sub_fetch(&writing, 1, __ATOMIC_SEQ_CST);
 	errno = error;
