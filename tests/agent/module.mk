@@ -29,6 +29,7 @@ $(B)/$(AGENT_T)/throws.o: $(AGENT_T)/throws.cc
 
 $(B)/$(AGENT_T)/test_probes_flow: $(B)/$(AGENT_T)/throws.o
 $(B)/$(AGENT_T)/test_probes_flow: AGENT_T_LIBS := -lstdc++
+$(B)/$(AGENT_T)/test_cubins: AGENT_T_LIBS := -rdynamic
 
 # Of the simulated libraries, what they load: with a sanitizer all of it is built anew.
 agent-tests-built: $(addprefix $(B)/simcuda/,push/libcuda.so.1 libcudart.so.13 libcupti.so.13 13.3/libcupti.so.13 libcupti.so.12 libcupti.so.11.0 libnvperf_host.so) \

@@ -16,6 +16,7 @@
 #include "agent/lib/pcs_abi.h"
 
 #define CUBINS     512
+#define SEEN       4096               /* modules; of more than that some are looked through again */
 #define BYTES_MOST ((size_t)64 << 20) /* of all */
 #define TURN_NS    5000000 /* CUPTI takes a millisecond for a cubin, and one thousandth for a line */
 
@@ -34,6 +35,11 @@ static struct cubin cubins[CUBINS]; /* these three: guarded */
 static size_t n_cubins, all_bytes;
 static uint32_t is_open;
 static uint64_t turn_ns; /* when it began */
+
+/* Modules that were looked through, by a hash of which they are and of when cubins were opened:
+ * CUPTI tells of a module at each launch of its kernels. */
+static uint64_t seen[SEEN];
+static uint64_t times_opened;
 
 /* ---- line information ---------------------------------------------------------------------- */
 
@@ -86,6 +92,7 @@ void cubins_open(void *library)
 	get_crc = (uint32_t(*)(struct pcs_crc *))dlsym(library, "cuptiGetCubinCrc");
 	get_line =
 		(uint32_t(*)(struct pcs_line *))dlsym(library, "cuptiGetSassToSourceCorrelation");
+	__atomic_add_fetch(&times_opened, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&is_open, get_crc && get_line, __ATOMIC_RELEASE);
 }
 
@@ -114,12 +121,31 @@ static void keep(const void *cubin, size_t bytes)
 	all_bytes += bytes;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+/* False the first time, and when others came in between. */
+static bool was_seen(uint32_t module, const void *cubin, size_t bytes)
+{
+	uint64_t opened = __atomic_load_n(&times_opened, __ATOMIC_RELAXED);
+	uint64_t hash = mix(mix(mix(opened, (uintptr_t)cubin), bytes), module) | 1;
+	uint64_t *at = &seen[(hash >> 32) % SEEN];
+
+	if (__atomic_load_n(at, __ATOMIC_RELAXED) == hash)
+		return true;
+	__atomic_store_n(at, hash, __ATOMIC_RELAXED);
+	return false;
+}
+
 /* Nothing of CUPTI's is called here: with a call of another thread's under way that is no call that
  * is known to return. */
-void cubins_loaded(const void *cubin, size_t bytes)
+void cubins_loaded(uint32_t module, const void *cubin, size_t bytes)
 {
 	if (!__atomic_load_n(&is_open, __ATOMIC_ACQUIRE) || !cubin || bytes > BYTES_MOST ||
-	    !has_lines(cubin, bytes))
+	    was_seen(module, cubin, bytes) || !has_lines(cubin, bytes))
 		return;
 	pthread_mutex_lock(&lock);
 	keep(cubin, bytes);

@@ -13,8 +13,11 @@
 
 void cubins_open(void *library); /* CUPTI */
 
-/* A module was loaded; on any thread. */
-void cubins_loaded(const void *cubin, size_t bytes);
+/*
+ * A module was loaded, or a kernel of it is launched: of one that was there before we came that is
+ * how we learn of it. On any thread; `module` is CUPTI's number of it.
+ */
+void cubins_loaded(uint32_t module, const void *cubin, size_t bytes);
 
 /*
  * The line of an instruction, of a cubin with that CRC. False: it is not known, or too many were

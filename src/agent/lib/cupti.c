@@ -89,7 +89,8 @@ static void on_resource(uint32_t id, const struct cupti_resource_data *data)
 	case CUPTI_RESOURCE_MODULE_LOADED:
 	case CUPTI_RESOURCE_MODULE_PROFILED:
 		if (data->module)
-			cubins_loaded(data->module->cubin, data->module->bytes);
+			cubins_loaded(data->module->module, data->module->cubin,
+			              data->module->bytes);
 		break;
 	case CUPTI_RESOURCE_GRAPHNODE_CREATED:
 	case CUPTI_RESOURCE_GRAPHNODE_CLONED:
