@@ -16,7 +16,9 @@
  *   threads=N          that launch, each on a stream of its own
  *   load=launch|small|mixed|long   four kernels and a synchronisation; kernels of 2 us without one;
  *                      copies, events, allocations between kernels; kernels of some 30 ms;
- *   load=wait          kernels that run until the host lets them, 300 ms after a window's call began
+ *   load=wait          kernels that run until the host lets them, 300 ms after a window's call
+ * began load=graph         a graph of four kernels; made=before, or after, CUPTI came, or =enabled;
+ *                      eager=1: each kernel also by itself, once in ten graphs
  *   mode=window|start  a window is Enable to Disable, or Start to Stop
  *   kernels=0|1        records of kernels are on
  *   period=N, buffer=N powers of two of cycles, MiB; 0: CUPTI's own
@@ -125,7 +127,8 @@ static const char *reason_name(uint32_t index)
  */
 static void show(const char *what, const struct pcs_data *from)
 {
-	unsigned long issued = 0, idle = 0, most = 0, by[1024] = { 0 };
+	unsigned long issued = 0, idle = 0, most = 0, by[1024] = { 0 }, nameless = 0;
+	const char *kernel = NULL;
 	uint32_t which = 0;
 
 	for (size_t i = 0; i < from->n && i < ROOM; i++) {
@@ -136,6 +139,8 @@ static void show(const char *what, const struct pcs_data *from)
 				idle += stall->samples;
 			else
 				issued += stall->samples;
+			nameless += from->pcs[i].name ? 0 : stall->samples;
+			kernel = from->pcs[i].name ? from->pcs[i].name : kernel;
 			if (stall->reason < 1024 && (by[stall->reason] += stall->samples) > most) {
 				most = by[stall->reason];
 				which = stall->reason;
@@ -144,10 +149,11 @@ static void show(const char *what, const struct pcs_data *from)
 	}
 	printf("             %s: %zu PCs, %zu left; %llu samples, %llu dropped, %llu foreign; %lu "
 	       "and "
-	       "%lu not issued; most %s; buffer %s\n",
+	       "%lu not issued; most %s; buffer %s; %lu of no kernel; of %s\n",
 	       what, from->n, from->left, (unsigned long long)from->samples,
 	       (unsigned long long)from->dropped, (unsigned long long)from->foreign_samples, issued,
-	       idle, most ? reason_name(which) : "none", from->hardware_full ? "full" : "not full");
+	       idle, most ? reason_name(which) : "none", from->hardware_full ? "full" : "not full",
+	       nameless, kernel ? kernel : "none");
 	fflush(stdout);
 }
 
@@ -495,6 +501,24 @@ static void *let_thread(void *unused)
 
 static unsigned int *next_node;
 static unsigned long launches, longest_us;
+static cudaGraphExec_t graph_before;
+static int made, eager;
+
+static cudaGraphExec_t make_graph(unsigned int *out)
+{
+	cudaGraphExec_t made = NULL;
+	cudaStream_t stream;
+	cudaGraph_t graph;
+
+	cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+	cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+	for (int i = 0; i < 3; i++)
+		chase<<<264, 256, 0, stream>>>(next_node, out);
+	small<<<1, 32, 0, stream>>>(out);
+	cudaStreamEndCapture(stream, &graph);
+	printf("graph: %d\n", (int)cudaGraphInstantiate(&made, graph, 0));
+	return made;
+}
 
 static void launch_round(cudaStream_t stream, unsigned int *out, unsigned int *host, int turn)
 {
@@ -511,6 +535,19 @@ static void launch_round(cudaStream_t stream, unsigned int *out, unsigned int *h
 		if (turn % 10 == 0)
 			cudaStreamSynchronize(stream);
 		__atomic_add_fetch(&launches, 100, __ATOMIC_RELAXED);
+		return;
+	}
+	if (load == 'r') {
+		if (made == 'e' && round_now && !graph_before)
+			graph_before = make_graph(out);
+		if (eager || !graph_before)
+			chase<<<264, 256, 0, stream>>>(next_node, out);
+		if (eager || !graph_before)
+			small<<<1, 32, 0, stream>>>(out);
+		for (int i = 0; i < 10 && graph_before; i++)
+			cudaGraphLaunch(graph_before, stream);
+		cudaStreamSynchronize(stream);
+		__atomic_add_fetch(&launches, 10, __ATOMIC_RELAXED);
 		return;
 	}
 	for (int i = 0; i < 4; i++) {
@@ -566,6 +603,8 @@ static int word(int argc, char **argv, const char *name, int otherwise)
 			return 'w';
 		if (!strcmp(argv[i] + length + 1, "long"))
 			return 'L';
+		if (!strcmp(argv[i] + length + 1, "graph"))
+			return 'r';
 		return argv[i][length + 1];
 	}
 	return otherwise;
@@ -606,11 +645,17 @@ int main(int argc, char **argv)
 	cudaDeviceSynchronize();
 	cuCtxGetCurrent(&context);
 	prepare();
+	made = word(argc, argv, "made", 'b');
+	eager = number(argc, argv, "eager", 0);
+	if (load == 'r' && made == 'b')
+		graph_before = make_graph(out);
 	subscribe();
 	if (number(argc, argv, "kernels", 1))
 		measure_kernels();
 	if (always)
 		callbacks(1);
+	if (load == 'r' && made == 'a')
+		graph_before = make_graph(out);
 	begin_ms = now_ms();
 	cudaHostAlloc((void **)&flag, 4, cudaHostAllocMapped);
 	pthread_create(&watch, NULL, watch_thread, NULL);

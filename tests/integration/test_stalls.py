@@ -85,14 +85,61 @@ def test_stalls_are_frames_below_their_kernel(case):
         raise Failure(f"{times}")
 
 
+def counted(case):
+    """(samples of kernels, samples that are nobody's)"""
+    lines = [json.loads(line) for line in ran(case, "export", case.path("run.cuscope"), "--format", "jsonl", "-o", "-").out().splitlines()]
+    stalls = [line for line in lines if line["type"] == "stall"]
+    return sum(line["samples"] for line in stalls if "kernel" in line), sum(line.get("foreign", 0) for line in stalls)
+
+
+def test_stalls_of_graphs_that_are_made_at_once(case):
+    """CUPTI knows kernels only of graphs that were made after it was enabled: who makes one waits for that."""
+    case.env = {**SETTINGS, "SIMCUPTI_PCS_ENABLE_MS": "100", "SIMCUPTI_STRICT": "1"}
+    ran(case, "record", "--stalls", "--cupti", Places.simcuda("libcupti.so.13"), "-o", case.path("run.cuscope"), "--",
+        Places.program("gpunodes"), "1000")
+    known, foreign = counted(case)
+    if known < 1000 or foreign > known / 10:
+        raise Failure(f"{known} samples of kernels, {foreign} of nobody's")
+
+
+def test_stalls_of_graphs_that_were_there_are_nobodys(case):
+    case.env = SETTINGS
+    loop = case.start(Places.program("gpunodes"), "2500", "wait", stdin=subprocess.PIPE)
+    wait_until(lambda: "captured" in loop.out(), "graphs")
+    process = case.cuscope("record", "--stalls", "--cupti", Places.simcuda("libcupti.so.13"), "-o", case.path("run.cuscope"), "-p", loop.pid)
+    wait_until(lambda: "GPU times of process" in process.err(), "the agent")
+    loop.process.stdin.write(b"go\n")
+    loop.process.stdin.close()
+    checks.equal("status of the program", 0, loop.wait())
+    checks.equal("status", 0, process.wait())
+    known, foreign = counted(case)
+    if foreign < 1000 or known > foreign / 2:
+        raise Failure(f"{known} samples of kernels, {foreign} of nobody's")
+
+
+def test_stalls_of_a_program_that_begins_late(case):
+    """The first episode has nothing; the next one comes soon, not in a minute."""
+    case.env = SETTINGS
+    process = case.cuscope("record", "--stalls", "--cupti", Places.simcuda("libcupti.so.13"), "-o", case.path("run.cuscope"), "--",
+                           Places.program("gpunodes"), "5000", "late", stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in process.out(), "its first launches")
+    time.sleep(5)
+    process.process.stdin.write(b"go\n")
+    process.process.stdin.close()
+    checks.equal("status", 0, process.wait())
+    known, foreign = counted(case)
+    if known < 1000 or foreign > known / 10:
+        raise Failure(f"{known} samples of kernels, {foreign} of nobody's")
+
+
 def test_why_says_what_the_longest_kernel_waits_for(case):
-    """Of a program that runs: it loaded its kernel before, so that no line is known. Of a command."""
+    """Of a program that runs, and of a command. CUPTI tells of a module at each launch, too."""
     case.env = SETTINGS
     watched = ["--stalls", "--cupti", Places.simcuda("libcupti.so.13"), "--duration", "6s"]
     loop = case.start(Places.program("gpuloop"), "60", "50", "2", stdin=subprocess.PIPE)
     wait_until(lambda: "ready" in loop.out(), "the first launches")
     text = ran(case, "why", *watched, "-p", loop.pid).out()
-    checks.contains("what the longest kernel waits for", "% of its samples, most often at offset 0x80", text)
+    checks.contains("what the longest kernel waits for", "% of its samples, most often at /home/user/train/kernels.cu:88", text)
     checks.contains("what the longest kernel waits for", "  It waits for memory .long scoreboard. in ", text)
     if len(text.splitlines()) > 15:
         raise Failure(f"more than fifteen lines: {text}")

@@ -53,6 +53,7 @@ struct sim_work {
 	uint32_t graph;      /* 0: not of a graph */
 	uint64_t graph_node; /* of SIM_GRAPH: 0 */
 	bool made_before;    /* SIM_GRAPH: instantiated while there were no hooks */
+	uint64_t made_ns;    /* SIM_GRAPH: when */
 	union {
 		struct {
 			const char *name; /* mangled; never freed */
@@ -110,7 +111,8 @@ struct sim_hooks {
 	void (*context_ends)(void *context);
 	void (*context_made)(void *context);
 	void (*module_loaded)(void *context);
-	/* A node of a graph was made, in the calling thread; `original`: of this one, 0: of none. */
+	/* A node of a graph was made, in the calling thread; `original`: of this one, 0: of none.
+	 */
 	void (*node_made)(uint64_t node, uint64_t original);
 };
 

@@ -98,14 +98,22 @@ static void on_resource(uint32_t id, const struct cupti_resource_data *data)
 	}
 }
 
+static void on_driver_call(uint32_t id, const struct cupti_callback_data *data)
+{
+	if (gate_graph_begins(id, data))
+		contexts_await(data->context);
+	if (gate_call(id, data))
+		contexts_note(data->context);
+}
+
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 {
 	if (domain == CUPTI_DOMAIN_RESOURCE) {
 		on_resource(id, data);
 		return;
 	}
-	if (gate_counts() && domain == CUPTI_DOMAIN_DRIVER && gate_call(id, data))
-		contexts_note(((const struct cupti_callback_data *)data)->context);
+	if (gate_counts() && domain == CUPTI_DOMAIN_DRIVER)
+		on_driver_call(id, data);
 	if (__atomic_load_n(&graphs_matter, __ATOMIC_RELAXED))
 		calls_notice_graphs(domain, id);
 	if (writer_kinds(~WRITER_OPEN))

@@ -35,8 +35,9 @@ static __thread bool is_own; /* who closed it: not held by itself */
 enum kind {
 	KIND_NEW,
 	KIND_COUNTS,
-	KIND_WAITS, /* for what the GPU does: cuStreamSynchronize and its kin */
-	KIND_WORKS, /* gives the context work, or memory */
+	KIND_INSTANTIATES, /* a graph */
+	KIND_WAITS,        /* for what the GPU does: cuStreamSynchronize and its kin */
+	KIND_WORKS,        /* gives the context work, or memory */
 	KIND_CAPTURE_BEGINS,
 	KIND_CAPTURE_ENDS,
 	KIND_ANSWERS, /* what is known, and asks CUPTI nothing while it has a lock */
@@ -75,6 +76,8 @@ static enum kind kind_by_name(const char *function)
 	if (!strncmp(function, "cuLaunch", 8) || !strncmp(function, "cuGraphLaunch", 13) ||
 	    !strncmp(function, "cuMem", 5))
 		return KIND_WORKS;
+	if (!strncmp(function, "cuGraphInstantiate", 18))
+		return KIND_INSTANTIATES;
 	if (!strncmp(function, "cuStreamBeginCapture", 20))
 		return KIND_CAPTURE_BEGINS;
 	return strncmp(function, "cuStreamEndCapture", 18) ? KIND_COUNTS : KIND_CAPTURE_ENDS;
@@ -170,6 +173,15 @@ static void enter(bool counted)
 		here.counted = count_in(counted);
 	}
 	errno = error;
+}
+
+bool gate_graph_begins(uint32_t id, const struct cupti_callback_data *data)
+{
+	enum kind kind = kind_of(id, data->function);
+
+	return (kind == KIND_CAPTURE_BEGINS || kind == KIND_INSTANTIATES) &&
+	       data->site == CUPTI_ENTER && !is_own &&
+	       (!here.depth || here.round != __atomic_load_n(&round_now, __ATOMIC_ACQUIRE));
 }
 
 bool gate_call(uint32_t id, const struct cupti_callback_data *data)

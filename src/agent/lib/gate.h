@@ -33,6 +33,9 @@ bool gate_counts(void);
 /* Whether a call that gives a context work is over, and was right: the context is one. */
 bool gate_call(uint32_t id, const struct cupti_callback_data *data);
 
+/* Whether a call that captures or makes a graph is about to begin, outside of all others. */
+bool gate_graph_begins(uint32_t id, const struct cupti_callback_data *data);
+
 /* A call of the driver's whose callbacks are not needed, as it only answers; 0: none, or none more.
  * Of the session's thread, at times. */
 uint32_t gate_spare(void);

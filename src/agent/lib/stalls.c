@@ -26,9 +26,13 @@
  */
 #define EPISODE_NS (2000 * MS)
 #define BETWEEN_NS (60000 * MS) /* episodes, on average */
-#define WINDOW_NS  (20 * MS)
-#define PAUSE_NS   (150 * MS) /* between windows, on average */
-#define LOOK_NS    (50 * MS)  /* contexts may come, calls may end */
+/* Where all had fewer samples, as of a program that starts or waits: twice that, and twice again.
+ */
+#define SAMPLES_FEW 1000
+#define SOON_NS     (1000 * MS)
+#define WINDOW_NS   (20 * MS)
+#define PAUSE_NS    (150 * MS) /* between windows, on average */
+#define LOOK_NS     (50 * MS)  /* contexts may come, calls may end */
 /* Calls of the driver that were under way, and captures, when callbacks came are over by then. */
 #define SETTLE_NS     (3000 * MS)
 #define GATE_END_NS   (200 * MS)
@@ -88,9 +92,11 @@ static struct {
 static uint64_t begin_ns, end_ns;  /* of the window that is open, or was last */
 static uint64_t close_ns, next_ns; /* when it is to be closed, or the next one opened; 0: not */
 static uint64_t episode_ns;        /* when it ends; 0: none is on */
-static uint64_t idle_ns;           /* how long is waited for the GPU */
-static uint64_t since_ns; /* it is tried in vain to begin or to end a window; 0: it is not */
-static bool left;         /* enabled for good: the GPU was never done */
+static uint64_t episode_samples;
+static uint64_t between_ns; /* this one and the next, on average */
+static uint64_t idle_ns;    /* how long is waited for the GPU */
+static uint64_t since_ns;   /* it is tried in vain to begin or to end a window; 0: it is not */
+static bool left;           /* enabled for good: the GPU was never done */
 static uint64_t cost_ns, lot;
 static uint32_t told; /* bits of enum agent_stalls_told */
 
@@ -264,6 +270,7 @@ static bool take_data(const struct pcs_data *data)
 			sums_add(sums, pc, &pc->stalls[j]);
 	}
 	sums_add_all(sums, data);
+	episode_samples += data->samples;
 	return room;
 }
 
@@ -435,9 +442,22 @@ static uint64_t try_again(uint32_t why)
 /* Under the gate. */
 static void begin_episode(void)
 {
-	if (!episode_ns)
+	if (!episode_ns) {
 		episode_ns = clock_now() + EPISODE_NS;
+		episode_samples = 0;
+	}
 	enable_new();
+}
+
+/* When the next one begins. */
+static uint64_t end_episode(void)
+{
+	episode_ns = 0;
+	if (episode_samples >= SAMPLES_FEW || between_ns > BETWEEN_NS / 2)
+		between_ns = BETWEEN_NS;
+	else
+		between_ns *= 2;
+	return clock_now() + by_lot(between_ns);
 }
 
 static bool fails_one(void)
@@ -519,9 +539,7 @@ static void end_window(void)
 	since_ns = 0;
 	close_ns = 0;
 	idle_ns = IDLE_LEAST_NS;
-	next_ns = clock_now() + by_lot(over ? BETWEEN_NS : PAUSE_NS);
-	if (over)
-		episode_ns = 0;
+	next_ns = over ? end_episode() : clock_now() + by_lot(PAUSE_NS);
 }
 
 /* ---- the session's side -------------------------------------------------------------------- */
@@ -599,7 +617,9 @@ void stalls_open(void *library, uint32_t version, bool calls_are_open)
 		gate_end();
 		return;
 	}
+	between_ns = SOON_NS;
 	next_ns = clock_now() + (calls_are_open ? SETTLE_NS : 0);
+	contexts_not_before(next_ns);
 	contexts_open();
 	open = 1;
 }
@@ -611,7 +631,7 @@ uint64_t stalls_turn(uint64_t now_ns)
 	__atomic_store_n(&busy, true, __ATOMIC_RELAXED);
 	if (close_ns && now_ns >= close_ns)
 		end_window();
-	if (next_ns && now_ns >= next_ns)
+	if (next_ns && (now_ns >= next_ns || contexts_are_awaited()))
 		begin_window();
 	__atomic_store_n(&busy, false, __ATOMIC_RELAXED);
 	return close_ns ? close_ns : next_ns;

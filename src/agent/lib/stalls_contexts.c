@@ -3,21 +3,33 @@
 
 #include "agent/lib/glibc.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
-#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "agent/lib/channel.h"
 #include "agent/lib/clock.h"
 #include "agent/lib/stalls_device.h"
 
-#define ENDS_MOST_MS 100 /* a call of CUPTI's that does not return holds no context up longer */
+#define ENDS_MOST_MS  100 /* a call of CUPTI's that does not return holds no context up longer */
+#define AWAIT_MOST_NS 1000000000ull
+#define LOOK_NS       20000000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sampled {
 	void *context; /* read without the lock as well */
 	enum context_state state;
+	bool settled; /* was on, or did not come so while a thread waited: none does so again */
 } sampled[CONTEXTS];
-static void *in_use;  /* a call of CUPTI's is under way; guarded */
-static uint32_t open; /* they are taken */
+static void *in_use;           /* a call of CUPTI's is under way; guarded */
+static uint32_t open;          /* they are taken */
+static uint32_t awaiting;      /* threads */
+static uint32_t answers;       /* a futex: changes with each state */
+static uint64_t not_before_ns; /* nobody waits sooner */
 
 /* Whether it is known, or there is no room for it: asked at each call that gives it work. */
 static bool is_known(const void *context)
@@ -59,6 +71,7 @@ out:
 static void forget(struct sampled *which)
 {
 	which->state = CONTEXT_NONE;
+	which->settled = false;
 	__atomic_store_n(&which->context, NULL, __ATOMIC_RELAXED);
 }
 
@@ -76,6 +89,12 @@ void contexts_end(void *context)
 		pthread_mutex_lock(&lock);
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+static void answer(void)
+{
+	__atomic_add_fetch(&answers, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &answers, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 bool contexts_is(size_t place, enum context_state state)
@@ -128,10 +147,70 @@ void contexts_unuse(void)
 void contexts_set(size_t place, const void *context, enum context_state state)
 {
 	pthread_mutex_lock(&lock);
-	if (sampled[place].context == context)
+	if (sampled[place].context == context) {
 		sampled[place].state = state;
+		sampled[place].settled |= state == CONTEXT_ON;
+	}
 	pthread_mutex_unlock(&lock);
+	answer();
 }
+
+/* ---- threads that wait for their context ------------------------------------------------------
+ */
+
+/* Whether it was never enabled, and may be yet. `gives_up`: nobody is to wait for it again. */
+static bool is_to_come(const void *context, bool gives_up)
+{
+	bool comes = false;
+
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < CONTEXTS && open; i++) {
+		struct sampled *one = &sampled[i];
+
+		if (one->context != context || one->state != CONTEXT_NEW)
+			continue;
+		comes = !one->settled;
+		one->settled |= gives_up;
+	}
+	pthread_mutex_unlock(&lock);
+	return comes;
+}
+
+void contexts_await(void *context)
+{
+	const struct timespec look = { .tv_nsec = LOOK_NS };
+	uint64_t now_ns = clock_now(), until_ns = now_ns + AWAIT_MOST_NS;
+	int error = errno;
+
+	contexts_note(context);
+	if (now_ns < __atomic_load_n(&not_before_ns, __ATOMIC_RELAXED) ||
+	    !is_to_come(context, false))
+		return;
+	__atomic_add_fetch(&awaiting, 1, __ATOMIC_SEQ_CST);
+	wake_up();
+	for (;;) {
+		uint32_t before = __atomic_load_n(&answers, __ATOMIC_SEQ_CST);
+
+		if (!is_to_come(context, clock_now() > until_ns))
+			break;
+		syscall(SYS_futex, &answers, FUTEX_WAIT_PRIVATE, before, &look, NULL, 0);
+	}
+	__atomic_sub_fetch(&awaiting, 1, __ATOMIC_SEQ_CST);
+	errno = error;
+}
+
+bool contexts_are_awaited(void)
+{
+	return __atomic_load_n(&awaiting, __ATOMIC_SEQ_CST) > 0;
+}
+
+void contexts_not_before(uint64_t time_ns)
+{
+	__atomic_store_n(&not_before_ns, time_ns, __ATOMIC_RELAXED);
+	answer();
+}
+
+/* ---- a session ------------------------------------------------------------------------------- */
 
 void contexts_open(void)
 {
@@ -145,12 +224,13 @@ void contexts_close(void)
 	for (int i = 0; i < CONTEXTS; i++)
 		forget(&sampled[i]);
 	pthread_mutex_unlock(&lock);
+	answer();
 }
 
 void contexts_forked(void)
 {
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-	open = 0;
+	open = awaiting = 0;
 	in_use = NULL;
 	for (int i = 0; i < CONTEXTS; i++)
 		forget(&sampled[i]);

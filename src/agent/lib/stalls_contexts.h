@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define CONTEXTS 8
 
@@ -21,6 +22,19 @@ void contexts_forked(void);
  * from when this returns on. */
 void contexts_note(void *context);
 void contexts_end(void *context);
+
+/*
+ * On a thread that is about to capture or to make a graph: CUPTI knows kernels only of graphs that
+ * were made after it was enabled for their context, once. Notes the context, if that was not, and
+ * waits until it is, or cannot be.
+ */
+void contexts_await(void *context);
+
+/* Whether a thread waits so. */
+bool contexts_are_awaited(void);
+
+/* Who waits so goes on, and nobody waits before that time. */
+void contexts_not_before(uint64_t time_ns);
 
 /* The rest is the session's thread's. */
 bool contexts_is(size_t place, enum context_state state);

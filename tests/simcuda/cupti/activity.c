@@ -15,6 +15,7 @@ struct trace {
 		struct slot *slot;  /* NULL: no record of it */
 		const char *kernel; /* NULL: it is none, or none is sampled */
 		uint32_t context;
+		uint64_t made_ns; /* of its graph; 0: of none */
 	} of[];
 };
 
@@ -262,6 +263,8 @@ void *work_submit(const struct sim_work *work, size_t n)
 			trace->of[i].slot = slot_reserve(&record);
 		if (work[i].kind == SIM_KERNEL && pcs_is_on())
 			trace->of[i].kernel = work[i].kernel.name;
+		if (work[0].kind == SIM_GRAPH)
+			trace->of[i].made_ns = work[0].made_ns;
 		trace->of[i].context = work[i].context;
 		any |= trace->of[i].slot || trace->of[i].kernel;
 	}
@@ -296,8 +299,8 @@ void work_ended(void *data, const struct sim_span *span, size_t n)
 		if (trace->of[i].slot)
 			slot_finish(trace->of[i].slot, SLOT_DONE, span[i].begin_ns, span[i].end_ns);
 		if (trace->of[i].kernel)
-			pcs_ran(trace->of[i].context, trace->of[i].kernel, span[i].begin_ns,
-			        span[i].end_ns);
+			pcs_ran(trace->of[i].context, trace->of[i].kernel, trace->of[i].made_ns,
+			        span[i].begin_ns, span[i].end_ns);
 	}
 	trace_free(trace);
 }

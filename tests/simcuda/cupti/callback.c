@@ -137,6 +137,38 @@ bool call_others_are_inside(void)
 	return atomic_load(&inside) > (me.session == session_now() && me.locked ? 1 : 0);
 }
 
+/* Of a resource of which the program is told. */
+static void tell_resource(uint32_t site, struct resource_data *data)
+{
+	if (!atomic_load(&enabled[DOMAIN_RESOURCE][site]))
+		return;
+	client_enter();
+	const struct subscriber *to = atomic_load(&subscriber);
+	if (to && to->call && session_now())
+		to->call(to->user, DOMAIN_RESOURCE, site, data);
+	client_leave();
+}
+
+/* The handle of a node is its number. */
+/* All modules have the same. */
+static void tell_module(uint32_t site, void *context)
+{
+	size_t bytes;
+	struct module_data module = { .cubin = pcs_cubin(&bytes) };
+	struct resource_data data = { .context = context, .descriptor = &module };
+	module.bytes = bytes;
+	tell_resource(site, &data);
+}
+
+static void tell_launched_module(const struct sim_call *call)
+{
+	uint32_t number;
+
+	if (atomic_load(&enabled[DOMAIN_RESOURCE][RESOURCE_MODULE_PROFILED]) &&
+	    symbol_of(call, number_of(call->site)))
+		tell_module(RESOURCE_MODULE_PROFILED, session_profiler()->context(&number));
+}
+
 bool call_enter(struct sim_call *call)
 {
 	call->session = session_now();
@@ -157,6 +189,7 @@ bool call_enter(struct sim_call *call)
 	tell(call, false);
 	if (has_locks(call) && me.locked++ == 0)
 		atomic_fetch_add(&inside, 1);
+	tell_launched_module(call);
 	return true;
 }
 
@@ -174,19 +207,6 @@ void call_leave(struct sim_call *call)
 		me.depth--;
 }
 
-/* Of a resource of which the program is told. */
-static void tell_resource(uint32_t site, struct resource_data *data)
-{
-	if (!atomic_load(&enabled[DOMAIN_RESOURCE][site]))
-		return;
-	client_enter();
-	const struct subscriber *to = atomic_load(&subscriber);
-	if (to && to->call && session_now())
-		to->call(to->user, DOMAIN_RESOURCE, site, data);
-	client_leave();
-}
-
-/* The handle of a node is its number. */
 static void tell_node(uint32_t site, uint64_t node, uint64_t original)
 {
 	struct graph_data graph = { .node = (void *)(uintptr_t)node,
@@ -202,14 +222,9 @@ void context_ends(void *context)
 	pcs_context_ends(context);
 }
 
-/* All modules have the same. */
 void module_loaded(void *context)
 {
-	size_t bytes;
-	struct module_data module = { .cubin = pcs_cubin(&bytes) };
-	struct resource_data data = { .context = context, .descriptor = &module };
-	module.bytes = bytes;
-	tell_resource(RESOURCE_MODULE_LOADED, &data);
+	tell_module(RESOURCE_MODULE_LOADED, context);
 }
 
 /* A copy is told of as one that was made, too. */

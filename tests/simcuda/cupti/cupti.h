@@ -129,7 +129,9 @@ unsigned int callback_threads(void); /* that called CUDA in this session */
 bool pcs_is_on(void); /* of any context */
 void pcs_wait(void);  /* where the driver is held, but by this thread */
 /* A kernel ran in the context of this number. */
-void pcs_ran(uint32_t context, const char *name, uint64_t begin_ns, uint64_t end_ns);
+/* `made_ns`: of a graph that was made then; 0: by itself. */
+void pcs_ran(uint32_t context, const char *name, uint64_t made_ns, uint64_t begin_ns,
+             uint64_t end_ns);
 void pcs_context_ends(void *context); /* and was told of */
 void pcs_context_new(void *context);
 const char *pcs_cubin(size_t *bytes); /* of every module: what has line information looks like */

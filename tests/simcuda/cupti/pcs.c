@@ -4,6 +4,8 @@
  * and stopped, and what ran meanwhile gave a sample of each of 4 schedulers in each period of its
  * time, at three instructions. Its reasons are those that a word in the kernel's name stands for.
  *
+ * Kernels of a graph that was made before its context was first enabled are nobody's.
+ *
  * A context that is being destroyed must not be touched, none may be enabled at cuptiFinalize, and
  * no other thread may be in a call of the driver's: each ends the process.
  *
@@ -108,7 +110,15 @@ static struct pcs_of {
 	struct pcs_data *buffer;
 	struct sampled kernels[KERNELS];
 	size_t n;
+	uint64_t foreign;
 } all[CONTEXTS]; /* guarded by cupti_lock */
+
+/* When contexts were first enabled. */
+static struct {
+	uint32_t number;
+	uint64_t ns;
+} firsts[64];
+static size_t n_firsts; /* guarded, too */
 
 static void *ending[CONTEXTS]; /* contexts that are being destroyed, or were; guarded, too */
 static atomic_uint enabled_ones, endings;
@@ -170,7 +180,18 @@ static struct sampled *kernel_of(struct pcs_of *pcs, const char *name)
 	return &pcs->kernels[pcs->n++];
 }
 
-void pcs_ran(uint32_t context, const char *name, uint64_t begin_ns, uint64_t end_ns)
+/* Of graphs the real one knows kernels only if they were made after it was first enabled. */
+static bool is_known(uint32_t context, uint64_t made_ns)
+{
+	for (size_t i = 0; i < n_firsts && made_ns; i++) {
+		if (firsts[i].number == context)
+			return made_ns > firsts[i].ns;
+	}
+	return !made_ns;
+}
+
+void pcs_ran(uint32_t context, const char *name, uint64_t made_ns, uint64_t begin_ns,
+             uint64_t end_ns)
 {
 	pthread_mutex_lock(&cupti_lock);
 	for (int i = 0; i < CONTEXTS; i++) {
@@ -180,13 +201,16 @@ void pcs_ran(uint32_t context, const char *name, uint64_t begin_ns, uint64_t end
 		uint64_t from = begin_ns > pcs->from_ns ? begin_ns : pcs->from_ns;
 		uint64_t to = end_ns < until ? end_ns : until;
 		struct sampled *kernel;
+		uint64_t samples;
 
 		if (!pcs->context || pcs->number != context || !pcs->from_ns || to <= from)
 			continue;
-		kernel = kernel_of(pcs, name);
+		samples = (uint64_t)(SCHEDULERS * ((double)(to - from) / period_ns + 0.5));
+		kernel = is_known(context, made_ns) ? kernel_of(pcs, name) : NULL;
 		if (kernel)
-			kernel->samples +=
-				(uint64_t)(SCHEDULERS * ((double)(to - from) / period_ns + 0.5));
+			kernel->samples += samples;
+		else
+			pcs->foreign += samples;
 	}
 	pthread_mutex_unlock(&cupti_lock);
 }
@@ -290,6 +314,18 @@ static enum result leave(enum result result)
 	return result;
 }
 
+static void note_first(uint32_t number)
+{
+	for (size_t i = 0; i < n_firsts; i++) {
+		if (firsts[i].number == number)
+			return;
+	}
+	if (n_firsts < sizeof(firsts) / sizeof(firsts[0])) {
+		firsts[n_firsts].number = number;
+		firsts[n_firsts++].ns = clock_ns();
+	}
+}
+
 PCS_CALL(cuptiPCSamplingEnable, struct pcs_context)
 {
 	uint32_t number;
@@ -313,6 +349,7 @@ PCS_CALL(cuptiPCSamplingEnable, struct pcs_context)
 			                  .number = number,
 			                  .period = 20 };
 		atomic_fetch_add(&enabled_ones, 1);
+		note_first(number);
 		return leave(RESULT_SUCCESS);
 	}
 	return leave(RESULT_NOT_SUPPORTED);
@@ -507,9 +544,10 @@ static enum result give(struct pcs_of *pcs, struct pcs_data *data)
 		if (kernel->given == PLACES)
 			kernel->samples = kernel->given = 0;
 	}
-	data->samples = samples + 3;
+	data->samples = samples + 3 + pcs->foreign;
 	data->dropped = 1;
-	data->foreign_samples = 2;
+	data->foreign_samples = 2 + pcs->foreign;
+	pcs->foreign = 0;
 	return RESULT_SUCCESS;
 }
 
@@ -556,7 +594,8 @@ void pcs_wait(void)
 {
 }
 
-void pcs_ran(uint32_t context, const char *name, uint64_t begin_ns, uint64_t end_ns)
+void pcs_ran(uint32_t context, const char *name, uint64_t made_ns, uint64_t begin_ns,
+             uint64_t end_ns)
 {
 }
 

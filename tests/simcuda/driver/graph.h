@@ -43,6 +43,7 @@ const struct task *plan_task(const struct plan *plan, size_t i);
 uint64_t plan_origin(const struct plan *plan, size_t i); /* the number of the node it was */
 void plan_renumber(struct plan *plan, uint32_t number); /* an update keeps it */
 bool plan_was_hooked(const struct plan *plan);          /* a profiler was there when it was made */
+uint64_t plan_made_ns(const struct plan *plan);         /* of CLOCK_MONOTONIC */
 uint32_t plan_number(const struct plan *plan);          /* of the executable graph, for records */
 
 CUresult plan_run(const struct plan *plan);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "graph.h"
 #include "trace.h"
 
@@ -10,6 +11,7 @@ struct plan {
 	unsigned int refs;
 	uint32_t number;
 	bool hooked;
+	uint64_t made_ns;
 	size_t n;
 	uint64_t *origin; /* the number of each task's node */
 	struct task task[];
@@ -72,6 +74,7 @@ struct plan *plan_new(CUgraph graph)
 	plan->refs = 1;
 	plan->number = ++last_number;
 	plan->hooked = trace_wanted();
+	plan->made_ns = clock_now_ns();
 	plan->n = 0;
 	plan->origin = calloc(nodes->n + 1, sizeof(*plan->origin));
 	if (!plan->origin) {
@@ -147,6 +150,11 @@ uint32_t plan_number(const struct plan *plan)
 bool plan_was_hooked(const struct plan *plan)
 {
 	return plan->hooked;
+}
+
+uint64_t plan_made_ns(const struct plan *plan)
+{
+	return plan->made_ns;
 }
 
 void plan_renumber(struct plan *plan, uint32_t number)

@@ -214,6 +214,7 @@ static void *submit_graph(const struct task *task, const struct sim_hooks *hooks
 	work[0].kind = SIM_GRAPH;
 	work[0].graph = plan_number(task->plan);
 	work[0].made_before = !plan_was_hooked(task->plan);
+	work[0].made_ns = plan_made_ns(task->plan);
 	fill_works(task->plan, &work[0], &node, &work[1]);
 	void *trace = hooks->submit(work, n);
 	free(work);
