@@ -16,6 +16,10 @@
 #define FIRST_PART 16          /* points that one link is made of */
 #define PART_NS    50000000ull /* that one of the further links is to take */
 
+/* That looking for the points of one set takes at most that no probe can be written to. The kernel
+ * needs a grace period for each try, and anybody can have all of a file be so (patched.h). */
+#define REFUSED_NS 1000000000ull
+
 struct fds {
 	int *fd;
 	size_t count;
@@ -23,7 +27,7 @@ struct fds {
 
 struct attachment {
 	struct fds entries, returns;
-	uint64_t took_ns;
+	uint64_t took_ns, refused_ns; /* the second: for -EFAULT */
 };
 
 static void fds_add(struct fds *fds, int fd)
@@ -80,13 +84,16 @@ static int link_range(const struct job *job, struct attach_point *points, size_t
 static size_t link_halving(const struct job *job, struct attach_point *points, size_t count,
                            bool returns)
 {
+	uint64_t begin_ns = clock_now_ns();
 	int fd = link_range(job, points, count, returns);
 
 	if (fd >= 0) {
 		fds_add(returns ? &job->into->returns : &job->into->entries, fd);
 		return count;
 	}
-	if (count == 1 || fd == -EPERM || fd == -ENOMEM) {
+	if (fd == -EFAULT)
+		job->into->refused_ns += clock_now_ns() - begin_ns;
+	if (count == 1 || fd == -EPERM || fd == -ENOMEM || job->into->refused_ns > REFUSED_NS) {
 		for (size_t i = 0; i < count; i++)
 			points[i].error = fd;
 		return 0;
@@ -150,8 +157,14 @@ static size_t link_singly(const struct job *job, struct attach_point *points, si
 	size_t hooked = 0;
 
 	for (size_t i = 0; i < count; i++) {
+		uint64_t begin_ns = clock_now_ns();
+
 		if (job->until_end && end_is_near()) {
 			points[i].error = -EINTR;
+			continue;
+		}
+		if (job->into->refused_ns > REFUSED_NS) {
+			points[i].error = -EFAULT;
 			continue;
 		}
 		/* the return first: an entry without its return would be a call without an end */
@@ -169,6 +182,8 @@ static size_t link_singly(const struct job *job, struct attach_point *points, si
 			hooked++;
 		} else {
 			points[i].error = fd;
+			if (fd == -EFAULT)
+				job->into->refused_ns += clock_now_ns() - begin_ns;
 		}
 	}
 	return hooked;

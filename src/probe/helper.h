@@ -45,7 +45,9 @@ bool helper_memory(pid_t pid, uint64_t address, void *to, size_t bytes);
 /* A string of less than `size` bytes with its NUL; false when it is longer or cannot be read. */
 bool helper_string(pid_t pid, uint64_t address, char *to, size_t size);
 
-/* Which of `n` pages from an address on the process has a copy of its own of, one byte for each. */
+/* Which of `n` pages from an address on the process has a copy of its own of, or a guard page in
+ * place of (MADV_GUARD_INSTALL, which Linux tells from 6.15 on), one byte for each. */
+enum helper_page { HELPER_PAGE_ALIKE, HELPER_PAGE_OWN, HELPER_PAGE_GUARDED };
 bool helper_private_pages(pid_t pid, uint64_t address, uint8_t *pages, size_t n);
 
 /*

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/process.h"
+#include "probe/helper.h"
 #include "probe/helper_inside.h"
 #include "probe/mounts.h"
 
@@ -59,6 +60,16 @@ static int64_t read_memory(pid_t tid, const struct helper_request *request, char
 #define PAGEMAP_PRESENT (1ull << 63)
 #define PAGEMAP_SWAPPED (1ull << 62)
 #define PAGEMAP_OF_FILE (1ull << 61) /* or shared */
+#define PAGEMAP_GUARDED (1ull << 58)
+
+static enum helper_page kind_of_page(uint64_t word)
+{
+	if (word & PAGEMAP_GUARDED)
+		return HELPER_PAGE_GUARDED;
+	return word & (PAGEMAP_PRESENT | PAGEMAP_SWAPPED) && !(word & PAGEMAP_OF_FILE)
+	               ? HELPER_PAGE_OWN
+	               : HELPER_PAGE_ALIKE;
+}
 
 static int64_t read_private_pages(pid_t tid, const struct helper_request *request, char *to)
 {
@@ -79,8 +90,7 @@ static int64_t read_private_pages(pid_t tid, const struct helper_request *reques
 		rc = got < 0 ? -errno : got < 8 ? -ESRCH : 0;
 		n = rc ? 0 : (uint64_t)got / 8;
 		for (uint64_t i = 0; i < n; i++)
-			to[done + i] = (part[i] & (PAGEMAP_PRESENT | PAGEMAP_SWAPPED)) &&
-			               !(part[i] & PAGEMAP_OF_FILE);
+			to[done + i] = (char)kind_of_page(part[i]);
 		done += n;
 	}
 	return rc < 0 ? rc : (int64_t)done;

@@ -35,6 +35,7 @@ struct hook {
 	uint64_t address, size; /* as linked; 0: the symbol does not say how long it is */
 	int error;              /* why it could not be hooked: a negative errno */
 	pid_t patched; /* a process that has other code there: patched.h; 0: nobody was seen to */
+	bool guarded;  /* it has a guard page instead */
 	pid_t written_over; /* the process that was told to have written over the probe */
 	bool hooked;        /* now */
 	bool error_told;

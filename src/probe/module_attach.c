@@ -53,8 +53,10 @@ static void find_patched(struct module *module)
 	AT_END(at_end_free) struct patch_point *points = module_patch_points(module, false);
 
 	patched_find(module->fd, points, module->n_hooks, NULL, NULL, 0);
-	for (size_t i = 0; i < module->n_hooks; i++)
+	for (size_t i = 0; i < module->n_hooks; i++) {
 		module->hooks[i].patched = points[i].pid;
+		module->hooks[i].guarded = points[i].guarded;
+	}
 }
 
 /* Attaches hooks together. */
@@ -82,6 +84,7 @@ static int make_link(struct module *module, enum hook_group link, struct err *er
 {
 	AT_END(at_end_free) struct hook **hooks = xcalloc(module->n_hooks + 1, sizeof(*hooks));
 	bool returns = module->returns && !(module->no_returns && loses_returns(link));
+	bool guarded = false;
 	size_t count = 0;
 	int r;
 
@@ -90,14 +93,18 @@ static int make_link(struct module *module, enum hook_group link, struct err *er
 
 		if (link_of(hook) != link || hook->given_up || has_own_link(module, hook))
 			continue;
-		hook->error = hook->patched ? -EEXIST : 0;
+		hook->error = !hook->patched ? 0 : hook->guarded ? -EFAULT : -EEXIST;
 		hook->hooked = false;
 		if (!hook->patched)
 			hooks[count++] = hook;
 	}
 	r = attach_hooks(module, hooks, count, false, returns, &module->links[link], err);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		hooks[i]->hooked = !hooks[i]->error;
+		guarded |= hooks[i]->error == -EFAULT;
+	}
+	if (guarded)
+		find_patched(module); /* who has put guard pages there since the last look */
 	return r;
 }
 
@@ -251,8 +258,9 @@ int module_move_hooks(struct module *module, bool (*stays)(void *data, const str
 		if (!hook->hooked || hook->moved || hook->given_up || !stays(data, hook))
 			continue;
 		if (hook->patched)
-			r = err_set(err, EEXIST, "%s: process %d has code of its own there",
-			            hook->name, (int)hook->patched);
+			r = err_set(err, EEXIST, "%s: process %d has %s there", hook->name,
+			            (int)hook->patched,
+			            hook->guarded ? "a guard page" : "code of its own");
 		hooks[count++] = hook;
 	}
 	if (!r)

@@ -360,6 +360,16 @@ static void publish_hooks(struct modules *modules, struct module *module)
 	}
 }
 
+static const char *why_unhooked(int error)
+{
+	if (error == -EINTR)
+		return "the trace ended before";
+	if (error == -EFAULT)
+		return "the kernel cannot write there in some process, so it puts this probe into "
+		       "no process";
+	return strerror(-error);
+}
+
 void modules_tell_unhooked(struct modules *modules, struct module *module)
 {
 	for (size_t i = 0; i < module->n_hooks; i++) {
@@ -369,11 +379,11 @@ void modules_tell_unhooked(struct modules *modules, struct module *module)
 		hook->error_told |= hook->error != 0;
 		if (hook->error && !told && hook->patched)
 			modules_miss(modules, MISS_NOT_HOOKED, hook->name, module->name,
-			             (uint32_t)hook->patched, "the process " PATCHED_WHY);
+			             (uint32_t)hook->patched, "the process %s",
+			             hook->guarded ? GUARDED_WHY : PATCHED_WHY);
 		else if (hook->error && !told)
 			modules_miss(modules, MISS_NOT_HOOKED, hook->name, module->name, 0, "%s",
-			             hook->error == -EINTR ? "the trace ended before"
-			                                   : strerror(-hook->error));
+			             why_unhooked(hook->error));
 	}
 }
 

@@ -628,7 +628,8 @@ static bool check_module(struct modules *modules, struct module *module, uint64_
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		struct hook *hook = &module->hooks[i];
 
-		if (!points[i].pid || !hook->hooked || hook->written_over == points[i].pid)
+		if (!points[i].pid || points[i].guarded || !hook->hooked ||
+		    hook->written_over == points[i].pid)
 			continue;
 		hook->written_over = points[i].pid;
 		modules_miss(modules, MISS_NOT_HOOKED, hook->name, module->name,

@@ -122,8 +122,8 @@ struct patched_search {
 	uint64_t at, page; /* the second: how large one is */
 	size_t have;
 	uint8_t its[WINDOW], files[WINDOW];
-	/* pages of the mapping that the process has a copy of, from one on; no other is changed */
-	uint8_t private[PAGES];
+	/* pages of the mapping, from one on: enum helper_page */
+	uint8_t kinds[PAGES];
 	uint64_t first_page, n_pages;
 	struct patched_counts counts;      /* of this process */
 	struct patched_user *users, *user; /* who has it; NULL: that has not mattered yet */
@@ -242,11 +242,12 @@ static bool read_window(struct patched_search *search, const struct mapping *map
 	return search->have >= offset - begin + bytes;
 }
 
-/* Whether the process has a copy of any of these bytes of the mapping. */
-static bool any_private(struct patched_search *search, const struct mapping *mapping, uint64_t from,
-                        uint64_t to)
+/* What the process has of these bytes of the mapping. */
+static enum helper_page kind_of(struct patched_search *search, const struct mapping *mapping,
+                                uint64_t from, uint64_t to)
 {
 	uint64_t n = (mapping->end - mapping->start) / search->page;
+	enum helper_page kind = HELPER_PAGE_ALIKE;
 
 	for (uint64_t page = from / search->page; page <= (to - 1) / search->page; page++) {
 		if (page - search->first_page >= search->n_pages) {
@@ -254,15 +255,25 @@ static bool any_private(struct patched_search *search, const struct mapping *map
 			search->n_pages = n - page < PAGES ? n - page : PAGES;
 			if (!may_ask(search) ||
 			    !helper_private_pages(search->pid, mapping->start + page * search->page,
-			                          search->private, search->n_pages))
+			                          search->kinds, search->n_pages))
 				search->n_pages = 0;
 		}
 		if (!search->n_pages)
-			return false;
-		if (search->private[page - search->first_page])
-			return true;
+			break;
+		if (search->kinds[page - search->first_page] > kind)
+			kind = search->kinds[page - search->first_page];
 	}
-	return false;
+	return kind;
+}
+
+static bool is_found(struct patched_search *search, const struct mapping *mapping,
+                     const struct patch_point *point, enum helper_page kind, size_t len)
+{
+	if (kind == HELPER_PAGE_GUARDED)
+		return search->finds == is_patched;
+	return kind == HELPER_PAGE_OWN && read_window(search, mapping, point->entry, len) &&
+	       search->finds(point, search->its + (point->entry - search->at),
+	                     search->files + (point->entry - search->at));
 }
 
 static void look_at_mapping(struct patched_search *search, const struct mapping *mapping)
@@ -275,14 +286,16 @@ static void look_at_mapping(struct patched_search *search, const struct mapping 
 		struct patch_point *point = &search->points[search->order[i]];
 		size_t len = point->bytes < PATCH_BYTES ? point->bytes : PATCH_BYTES;
 		uint64_t into = point->entry - mapping->offset;
+		enum helper_page kind;
 
 		if (point->pid || !len || point->entry < mapping->offset || into >= bytes ||
-		    len > bytes - into || !any_private(search, mapping, into, into + len) ||
-		    !read_window(search, mapping, point->entry, len))
+		    len > bytes - into)
 			continue;
-		if (search->finds(point, search->its + (point->entry - search->at),
-		                  search->files + (point->entry - search->at)))
-			point->pid = search->pid;
+		kind = kind_of(search, mapping, into, into + len);
+		if (!is_found(search, mapping, point, kind, len))
+			continue;
+		point->pid = search->pid;
+		point->guarded = kind == HELPER_PAGE_GUARDED;
 	}
 }
 
@@ -351,8 +364,10 @@ static struct patched_search *search_new(int fd, struct patch_point *points, siz
 	search->points = points;
 	search->n = n;
 	search->finds = is_patched;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		points[i].pid = 0;
+		points[i].guarded = false;
+	}
 	sort_points(search);
 	return search;
 }

@@ -5,6 +5,9 @@
  * anything else. At the trap it runs the file's instruction, and goes on behind it: in the middle
  * of what was written. Such a process ends by that. A probe is in the file, for all who have it
  * mapped, targets or not. So they are looked for before it is put there.
+ *
+ * So are those that have guard pages there, which any process can put into its memory. The kernel
+ * cannot put a breakpoint into these, and then puts the probe into no process at all.
  */
 #pragma once
 
@@ -17,7 +20,8 @@ struct patch_point {
 	uint64_t entry; /* of a function, in the file */
 	uint32_t probe; /* bytes from there to the probed instruction */
 	uint32_t bytes; /* and to behind it; PATCH_BYTES at most are looked at */
-	pid_t pid;      /* out: a process that has other code there; 0: nobody has */
+	pid_t pid;      /* out: a process that has other code there, or that; 0: nobody has */
+	bool guarded;   /* out: a guard page */
 };
 
 #define PATCH_BYTES 96
@@ -41,3 +45,6 @@ void patched_jumps(int fd, struct patch_point *points, size_t n, pid_t pid);
 /* Why calls of such a function are seen in no process: what is said behind the one that has it. */
 #define PATCHED_WHY                                                                                \
 	"has code of its own there, and a probe in this file would end it: hooked in no process"
+#define GUARDED_WHY                                                                                \
+	"has a guard page there (MADV_GUARD_INSTALL), so the kernel puts this probe into no "      \
+	"process"

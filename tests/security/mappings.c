@@ -7,6 +7,7 @@
  *   mappings new N PATH       and the file at PATH again and again, which it changes each time
  *   mappings crowd N -        has N children, and maps nothing but the driver
  *   mappings deep N FOLDER    maps a file that lies 900 folders below that N times
+ *   mappings guards - PATH    maps the library at PATH, and puts guard pages over all of it
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -20,6 +21,10 @@
 #include <unistd.h>
 
 #define PAGE 4096u
+
+#ifndef MADV_GUARD_INSTALL /* Linux 6.13 */
+#define MADV_GUARD_INSTALL 102
+#endif
 
 static void map(int fd, int times)
 {
@@ -61,6 +66,16 @@ static int open_deep(const char *folder)
 	return fd < 0 || ftruncate(fd, PAGE) ? -1 : fd;
 }
 
+/* False: this kernel has none, or not for files. */
+static bool put_guards(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+	size_t bytes = fd < 0 ? 0 : (size_t)lseek(fd, 0, SEEK_END);
+	void *code = mmap(NULL, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+
+	return code != MAP_FAILED && !madvise(code, bytes, MADV_GUARD_INSTALL);
+}
+
 static void change(int fd)
 {
 	static char byte;
@@ -82,6 +97,8 @@ int main(int argc, char **argv)
 
 	if (argc < 4)
 		return 2;
+	if (!strcmp(argv[1], "guards") && !put_guards(argv[3]))
+		return 77;
 	if (!strcmp(argv[1], "deep"))
 		fd = self = open_deep(argv[3]);
 	else

@@ -3,13 +3,14 @@
 the same, with what others did."""
 
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
 
 import checks
-from harness import Failure, Places, alone, wait_until
+from harness import Failure, Places, Skip, alone, wait_until
 from test_groups import cpu_seconds
 
 MAPPINGS = 60000
@@ -104,3 +105,30 @@ def test_a_signal_ends_what_is_begun_with_two_thousand_processes(case):
     crowd.process.stdin.close()
     if took > whole_took / 2:
         raise Failure(f"it took {took:.1f} s to end, and to begin and end {whole_took:.1f} s")
+
+
+def test_guard_pages_over_a_library_hold_up_nobody_and_are_told(case):
+    """The kernel puts no probe there, into no process. To find out for each function took 10 s, in which the command was held."""
+    os.makedirs(case.path("lib"))
+    library = shutil.copy(Places.simcuda("push", "libcuda.so.1"), case.path("lib"))
+    case.env["LD_LIBRARY_PATH"] = case.path("lib") + ":" + Places.simcuda()
+    env = case.environment()
+    env.pop("SAMPLE_COUNTS", None)  # a file of root's
+    os.chmod(case.folder, 0o755)
+    attacker = case.start("setpriv", "--reuid", str(USER), "--regid", str(USER), "--clear-groups",
+                          Places.program("hostile-mappings"), "guards", "-", library, name="hostile", stdin=subprocess.PIPE, env=env)
+    wait_until(lambda: "ready" in attacker.out() or attacker.process.poll() is not None, "it to have mapped the library")
+    if attacker.process.poll() == 77:
+        raise Skip("no guard pages in mappings of files here (Linux 6.15)")
+    begin = time.monotonic()
+    result = case.trace("loop", "1", "100")
+    took = time.monotonic() - begin
+    attacker.process.stdin.close()
+    attacker.wait()
+    checks.equal("status", 0, result.status)
+    missed = [hook for hook in result.said("not_hooked") if hook.get("name") == "cuInit"]
+    checks.equal("whose they are", [attacker.pid], [hook["pid"] for hook in missed])
+    checks.contains("why", "a guard page there", missed[0]["why"])
+    checks.equal("complete", False, result.summary["missed"]["complete"])
+    if took > 6:
+        raise Failure(f"it took {took:.1f} s")

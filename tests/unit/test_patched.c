@@ -257,6 +257,59 @@ static void test_a_jump_before_a_probe_is_found_in_its_process(void **state)
 	assert_false(goes_by(NULL, 10));
 }
 
+#ifndef MADV_GUARD_INSTALL /* Linux 6.13; in mappings of files, and told in pagemap: 6.15 */
+#define MADV_GUARD_INSTALL 102
+#endif
+
+static pid_t start_guarded(uint64_t page)
+{
+	int ready[2];
+	char byte = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		char *code = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (!madvise(code + page, PAGE, MADV_GUARD_INSTALL) && write(ready[1], "r", 1) == 1)
+			pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		byte = 0;
+	close(ready[0]);
+	if (byte)
+		return pid;
+	end(pid);
+	return 0;
+}
+
+static void test_a_guard_page_is_found_and_is_no_jump(void **state)
+{
+	struct patch_point points[] = {
+		{ .entry = ENTRY, .probe = 10, .bytes = 12 },
+		{ .entry = ENTRY + PAGE, .bytes = 4 },
+		{ .entry = ENTRY - ENTRY % PAGE - 4, .probe = 2, .bytes = 8 }, /* partly there */
+	};
+	pid_t pid = start_guarded(ENTRY - ENTRY % PAGE);
+
+	if (!pid)
+		SKIP("no guard pages in mappings of files (Linux 6.15)");
+	patched_find(fd, points, ARRAY_SIZE(points), NULL, NULL, 0);
+	assert_int_equal(points[0].pid, pid);
+	assert_true(points[0].guarded);
+	assert_int_equal(points[1].pid, 0);
+	assert_false(points[1].guarded);
+	assert_int_equal(points[2].pid, pid);
+	patched_jumps(fd, points, ARRAY_SIZE(points), pid);
+	end(pid);
+	assert_int_equal(points[0].pid, 0);
+	assert_false(points[0].guarded);
+}
+
 static void test_another_page_of_the_file(void **state)
 {
 	const struct change far = { ENTRY + PAGE, { 0xff, 0x25 }, 14 };
@@ -441,6 +494,7 @@ int main(void)
 		cmocka_unit_test(test_what_lies_behind_the_probe),
 		cmocka_unit_test(test_a_breakpoint_is_no_other_code),
 		cmocka_unit_test(test_a_jump_before_a_probe_is_found_in_its_process),
+		cmocka_unit_test(test_a_guard_page_is_found_and_is_no_jump),
 		cmocka_unit_test(test_another_page_of_the_file),
 		cmocka_unit_test(test_one_of_several_processes),
 		cmocka_unit_test(test_a_process_whose_first_thread_has_ended),
