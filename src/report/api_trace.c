@@ -160,12 +160,12 @@ static int api_trace_event(struct consumer *self, const struct event *event, str
 	return table_failed(trace->writer.table, err);
 }
 
-static void api_trace_notes(void *self, const struct run_info *run)
+static void api_trace_notes(void *self, struct table *table, const struct run_info *run)
 {
 	struct api_trace *trace = self;
 
-	report_note_nested(trace->writer.table, trace->nested);
-	report_note_estimated(trace->writer.table, run);
+	report_note_nested(table, trace->nested);
+	report_note_estimated(table, run);
 }
 
 static void api_trace_clear(void *self)

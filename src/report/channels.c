@@ -109,7 +109,7 @@ static void write_notes(struct table *table, size_t n, const struct channels_lef
 		table_note(table, "%lu more had no room", left_out->no_room);
 }
 
-static void write_channels(void *self, const struct run_info *run)
+static void write_channels(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
 	struct channels_left_out left_out;
@@ -121,7 +121,7 @@ static void write_channels(void *self, const struct run_info *run)
 	for (size_t i = 0; i < n; i++)
 		write_row(writer, &rows[i], &text);
 	buf_free(&text);
-	write_notes(writer->table, n, &left_out);
+	write_notes(table, n, &left_out);
 }
 
 const struct report_kind channels_report = {

@@ -116,11 +116,10 @@ static void write_group(struct table *table, struct copy_group *group)
 	           activity_memory_name(group->key.destination), group->operation);
 }
 
-static void write_copies(void *self, const struct run_info *run)
+static void write_copies(void *self, struct table *table, const struct run_info *run)
 {
 	struct copies *copies = self;
 	struct copy_group *rows = (void *)copies->groups.rows;
-	struct table *table = copies->writer.table;
 	bool exact = true;
 
 	keyed_sort(&copies->groups, by_bytes);

@@ -43,7 +43,7 @@ static void note_xids(struct table *table, const struct xids *xids)
 	}
 }
 
-static void write_errors(void *self, const struct run_info *run)
+static void write_errors(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
 	const struct error_row *rows;
@@ -52,20 +52,20 @@ static void write_errors(void *self, const struct run_info *run)
 
 	rows = errors_rows(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
-		write_row(writer->table, &rows[i]);
+		write_row(table, &rows[i]);
 		if (cuda_error_is_shutdown(rows[i].function->layer, rows[i].code))
 			harmless += rows[i].count;
 	}
 	if (n)
-		table_note(writer->table, "PID and TID are of the first");
+		table_note(table, "PID and TID are of the first");
 	else if (run->returns)
-		table_note(writer->table, "no call failed");
+		table_note(table, "no call failed");
 	else
-		table_note(writer->table, "no results: this trace was recorded without returns");
-	note_xids(writer->table, writer->xids);
-	report_note_shutdown(writer->table, harmless);
-	report_note_refused(writer->table, run);
-	report_note_estimated(writer->table, run);
+		table_note(table, "no results: this trace was recorded without returns");
+	note_xids(table, writer->xids);
+	report_note_shutdown(table, harmless);
+	report_note_refused(table, run);
+	report_note_estimated(table, run);
 }
 
 const struct report_kind errors_report = {

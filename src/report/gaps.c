@@ -177,7 +177,7 @@ static void note_gpus(struct gaps *gaps, const struct run_info *run)
 		           gaps->answer->accounts->left_out);
 }
 
-static void write_gpus(void *self, const struct run_info *run)
+static void write_gpus(void *self, struct table *table, const struct run_info *run)
 {
 	struct gaps *gaps = self;
 
@@ -193,10 +193,9 @@ static const struct table_column cause_columns[] = {
 	{ "Share", TABLE_PERCENT }, { "Cause", TABLE_TEXT }, { "Meaning", TABLE_TEXT },
 };
 
-static void write_causes(void *self, const struct run_info *run)
+static void write_causes(void *self, struct table *table, const struct run_info *run)
 {
 	struct gaps *gaps = self;
-	struct table *table = gaps->writer.table;
 	size_t n;
 
 	if (!report_table_of(&gaps->writer, gaps->n, "causes", "Why they were idle",
@@ -272,10 +271,9 @@ static const struct table_column place_columns[] = {
 	{ "Through", TABLE_TEXT },
 };
 
-static void write_places(void *self, const struct run_info *run)
+static void write_places(void *self, struct table *table, const struct run_info *run)
 {
 	struct gaps *gaps = self;
-	struct table *table = gaps->writer.table;
 	size_t n, left_out = 0;
 
 	if (!report_table_of(&gaps->writer, gaps->n, "places", "Where, and in which thread",
@@ -408,7 +406,7 @@ static void write_pause(struct gaps *gaps, const struct pause_row *row, uint64_t
 	table_end_row(table);
 }
 
-static void write_longest(void *self, const struct run_info *run)
+static void write_longest(void *self, struct table *table, const struct run_info *run)
 {
 	struct gaps *gaps = self;
 	size_t n = gaps->pauses.n, n_rows;
@@ -426,7 +424,7 @@ static void write_longest(void *self, const struct run_info *run)
 	for (size_t i = 0; i < n_rows && i < gaps->most; i++)
 		write_pause(gaps, &rows[i], counts[i]);
 	if (!longest_all_single(counts, n_rows))
-		report_note_grouped(gaps->writer.table, "gaps", n);
+		report_note_grouped(table, "gaps", n);
 	free(rows);
 	free(counts);
 }

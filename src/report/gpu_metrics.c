@@ -112,13 +112,13 @@ static void write_notes(struct metrics_report *report, const struct run_info *ru
 	note_missed(table, &run->metrics);
 }
 
-static void write_shares(void *self, const struct run_info *run)
+static void write_shares(void *self, struct table *table, const struct run_info *run)
 {
 	write_rows(self, false);
 	write_notes(self, run);
 }
 
-static void write_rates(void *self, const struct run_info *run)
+static void write_rates(void *self, struct table *table, const struct run_info *run)
 {
 	write_rows(self, true);
 }
@@ -136,10 +136,9 @@ static const struct table_column kernel_columns[] = {
 	{ "Kernel", TABLE_TEXT, TABLE_VIA(struct kernel_metrics_row, kernel, name) },
 };
 
-static void write_kernels(void *self, const struct run_info *run)
+static void write_kernels(void *self, struct table *table, const struct run_info *run)
 {
 	struct metrics_report *report = self;
-	struct table *table = report->writer.table;
 	const struct kernel_metrics_row *rows;
 	size_t n;
 

@@ -129,14 +129,14 @@ static int gpu_trace_event(struct consumer *self, const struct event *event, str
 	return table_failed(trace->writer.table, err);
 }
 
-static void gpu_trace_notes(void *self, const struct run_info *run)
+static void gpu_trace_notes(void *self, struct table *table, const struct run_info *run)
 {
 	struct gpu_trace *trace = self;
 
 	if (!trace->any)
-		report_note_no_gpu_times(trace->writer.table, trace->writer.options.part, run);
+		report_note_no_gpu_times(table, trace->writer.options.part, run);
 	else
-		report_note_estimated(trace->writer.table, run);
+		report_note_estimated(table, run);
 }
 
 static void gpu_trace_clear(void *self)

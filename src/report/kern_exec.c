@@ -200,7 +200,7 @@ static void trace_pair(struct kern_exec *exec, const struct work_call *launch,
 	table_end_row(table);
 }
 
-static void trace_notes(void *self, const struct run_info *run)
+static void trace_notes(void *self, struct table *table, const struct run_info *run)
 {
 	add_notes(self, run);
 }
@@ -306,10 +306,9 @@ static void add_sum_row(struct table *table, struct kern_exec_row *row)
 	TABLE_LAST(table, row->api_name, row->kernel_name);
 }
 
-static void write_sum(void *self, const struct run_info *run)
+static void write_sum(void *self, struct table *table, const struct run_info *run)
 {
 	struct kern_exec *exec = self;
-	struct table *table = exec->writer.table;
 	struct kern_exec_row **rows;
 	bool exact = true;
 	size_t n;

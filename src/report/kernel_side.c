@@ -250,10 +250,9 @@ ORDER_BY(by_time, struct kind, DOWN(ns.sum), DOWN(calls),
 ORDER_BY(by_driver_time, struct maker, DOWN(driver_ns),
          a->name && b->name ? BY_TEXT(name) : !a->name - !b->name);
 
-static void write_kinds(void *self, const struct run_info *run)
+static void write_kinds(void *self, struct table *table, const struct run_info *run)
 {
 	struct kernel_report *report = self;
-	struct table *table = report->writer.table;
 	uint64_t all_ns = report->ioctl_ns + report->other_ns;
 
 	for (size_t i = 0; i < report->n_kinds; i++) {
@@ -273,10 +272,9 @@ static void write_kinds(void *self, const struct run_info *run)
 	}
 }
 
-static void write_latencies(void *self, const struct run_info *run)
+static void write_latencies(void *self, struct table *table, const struct run_info *run)
 {
 	struct kernel_report *report = self;
-	struct table *table = report->writer.table;
 
 	for (size_t i = 0; i < report->n_kinds; i++) {
 		const struct kind *kind = &report->kinds[i];
@@ -300,20 +298,19 @@ static void write_maker(struct table *table, const struct maker *maker)
 	table_row(table, maker);
 }
 
-static void write_makers(void *self, const struct run_info *run)
+static void write_makers(void *self, struct table *table, const struct run_info *run)
 {
 	struct kernel_report *report = self;
 
 	for (size_t i = 0; i < report->n_makers; i++) {
 		if (report->makers[i].driver_calls)
-			write_maker(report->writer.table, &report->makers[i]);
+			write_maker(table, &report->makers[i]);
 	}
 	report->outside.name = "(in no CUDA call)";
 	if (report->outside.driver_calls)
-		write_maker(report->writer.table, &report->outside);
+		write_maker(table, &report->outside);
 	if (report->unplaced)
-		table_note(report->writer.table,
-		           "calls that are in none of these rows, for want of room: %lu",
+		table_note(table, "calls that are in none of these rows, for want of room: %lu",
 		           report->unplaced);
 }
 
@@ -334,10 +331,9 @@ static void place_rest(struct kernel_report *report)
 	}
 }
 
-static void write_totals(void *self, const struct run_info *run)
+static void write_totals(void *self, struct table *table, const struct run_info *run)
 {
 	struct kernel_report *report = self;
-	struct table *table = report->writer.table;
 
 	table_row(table, report);
 	if (!report->ioctls && !report->others)
@@ -349,24 +345,24 @@ static void write_totals(void *self, const struct run_info *run)
 
 /* These two are not there where no function of the driver told of anything. */
 
-static void write_managed(void *self, const struct run_info *run)
+static void write_managed(void *self, struct table *table, const struct run_info *run)
 {
 	struct kernel_report *report = self;
 
 	if (!report->told)
 		return;
 	report_table(&report->writer, "managed", "Managed memory", TABLE_COLUMNS(managed_columns));
-	managed_rows_write(report->writer.table, report->writer.analysis);
+	managed_rows_write(table, report->writer.analysis);
 }
 
-static void write_xids(void *self, const struct run_info *run)
+static void write_xids(void *self, struct table *table, const struct run_info *run)
 {
 	struct kernel_report *report = self;
 
 	if (!report->told)
 		return;
 	report_table(&report->writer, "xids", "Xids", TABLE_COLUMNS(xid_columns));
-	xid_rows_write(report->writer.table, report->writer.xids);
+	xid_rows_write(table, report->writer.xids);
 }
 
 static void init_report(void *self)

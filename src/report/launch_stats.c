@@ -183,10 +183,9 @@ static void write_notes(struct launch_stats *all, const struct run_info *run, bo
 	report_note_estimated(all->writer.table, run);
 }
 
-static void write_stats(void *self, const struct run_info *run)
+static void write_stats(void *self, struct table *table, const struct run_info *run)
 {
 	struct launch_stats *all = self;
-	struct table *table = all->writer.table;
 	struct stats **rows;
 	bool exact = true;
 	size_t n;

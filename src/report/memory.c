@@ -54,11 +54,10 @@ static void note_what_is_not_followed(struct table *table, const struct memory *
 		           all->untracked.count, all->untracked.count == 1 ? "" : "s");
 }
 
-static void write_kinds(void *self, const struct run_info *run)
+static void write_kinds(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
 	const struct memory *memory = memory_use_memory(writer->analysis);
-	struct table *table = writer->table;
 	const struct memory_kind_row *rows;
 	size_t n;
 
@@ -69,7 +68,7 @@ static void write_kinds(void *self, const struct run_info *run)
 		table_note(table, "By Context, By Exit: never freed, gone with a context or device "
 		                  "reset, or with the process");
 	note_what_is_not_followed(table, memory);
-	report_note_estimated(writer->table, run);
+	report_note_estimated(table, run);
 }
 
 /* ---- by function --------------------------------------------------------------------------- */
@@ -89,10 +88,9 @@ static const struct table_column function_columns[] = {
 	{ "Function", TABLE_TEXT, TABLE_VIA(struct memory_function_row, function, name) },
 };
 
-static void write_functions(void *self, const struct run_info *run)
+static void write_functions(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
-	struct table *table = writer->table;
 	const struct memory_function_row *rows;
 	size_t n;
 
@@ -120,10 +118,9 @@ static const struct table_column place_columns[] = {
 };
 
 /* Only of a recording with stacks; those that stayed are first. */
-static void write_places(void *self, const struct run_info *run)
+static void write_places(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
-	struct table *table = writer->table;
 	uint64_t all = 0, placeless = 0;
 	const struct memory_place_row *rows;
 	size_t n;
@@ -171,7 +168,7 @@ static void write_nvml_row(struct report_writer *writer, const struct memory_nvm
 }
 
 /* Of a part of the time, or of some calls, what calls hold is not known. */
-static void write_nvml(void *self, const struct run_info *run)
+static void write_nvml(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
 	bool older = false,
@@ -187,11 +184,11 @@ static void write_nvml(void *self, const struct run_info *run)
 		write_nvml_row(writer, &rows[i]);
 		older |= !rows[i].beyond.whole;
 	}
-	table_note(writer->table, "Rest: contexts, code, local memory, what pools keep; NVML tells "
-	                          "no parts, and was asked every 3 s");
+	table_note(table, "Rest: contexts, code, local memory, what pools keep; NVML tells "
+	                  "no parts, and was asked every 3 s");
 	if (older)
-		table_note(writer->table, "of processes that NVML knew before the recording, Rest "
-		                          "has what they allocated before");
+		table_note(table, "of processes that NVML knew before the recording, Rest "
+		                  "has what they allocated before");
 }
 
 /* ---- what stayed --------------------------------------------------------------------------- */
@@ -202,10 +199,9 @@ static const struct table_column kept_columns[] = {
 	{ "Stayed", TABLE_TEXT },  { "Function", TABLE_TEXT }, { "Place", TABLE_TEXT },
 };
 
-static void write_kept(void *self, const struct run_info *run)
+static void write_kept(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
-	struct table *table = writer->table;
 	const struct kept_allocation *rows;
 	AT_END(buf_free) struct buf address = { 0 };
 	bool places;

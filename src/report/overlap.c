@@ -64,12 +64,11 @@ static void write_gpu(struct table *table, const struct facts *facts, const stru
 	table_end_row(table);
 }
 
-static void write_overlap(void *self, const struct run_info *run)
+static void write_overlap(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
 	const struct facts *facts = why_answer(writer->analysis)->facts;
 	struct gpu_time *gpus;
-	struct table *table = writer->table;
 	size_t n = 0;
 
 	gpus = gpu_times_of(facts);

@@ -43,7 +43,7 @@ static size_t all_columns(const struct run_info *run, struct table_column *all)
 	return n + 1;
 }
 
-static void write_processes(void *self, const struct run_info *run)
+static void write_processes(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
 	const struct process_row *rows;
@@ -58,20 +58,20 @@ static void write_processes(void *self, const struct run_info *run)
 	for (size_t i = 0; i < n; i++) {
 		shown.row = rows[i];
 		who_words_of(run, rows[i].process->pid, rows[i].begin_ns, &shown.who);
-		table_fields(writer->table, &shown);
+		table_fields(table, &shown);
 		if (rows[i].ended)
 			report_time(writer, rows[i].end_ns);
 		else
-			table_unknown(writer->table);
-		table_row(writer->table, &shown);
+			table_unknown(table);
+		table_row(table, &shown);
 		running |= !rows[i].ended;
 	}
 	if (n)
-		table_note(writer->table,
+		table_note(table,
 		           "In CUDA: of all threads together; Peak and Live: memory of all kinds%s",
 		           running ? "; End: - still ran when the trace ended" : "");
-	report_note_durations(writer->table, run);
-	report_note_estimated(writer->table, run);
+	report_note_durations(table, run);
+	report_note_estimated(table, run);
 }
 
 const struct report_kind processes_report = {

@@ -244,7 +244,7 @@ static bool any_by_calls(const struct ranks *ranks)
 	return false;
 }
 
-static void write_ranks(void *self, const struct run_info *run)
+static void write_ranks(void *self, struct table *table, const struct run_info *run)
 {
 	struct ranks_report *report = self;
 	struct ranks *ranks = &report->ranks;
@@ -261,23 +261,23 @@ static void write_ranks(void *self, const struct run_info *run)
 		if (!standings_are_of(standings, ranks->late[i]->rank->person))
 			note_late(report, ranks->late[i]);
 	if (!ranks->n_late && ranks->held_ns && !standings->n)
-		table_note(report->writer.table, "no rank is waited for much more than others");
+		table_note(table, "no rank is waited for much more than others");
 	note_clocks(report);
 	note_unmatched(report);
-	why_words_persons(report->answer->facts, note_person, report->writer.table);
+	why_words_persons(report->answer->facts, note_person, table);
 	if (report->answer->facts->collectives.n_all)
-		table_note(report->writer.table,
+		table_note(table,
 		           "Held: the others waited for it alone, while their GPUs ran nothing "
 		           "else; Late: came last to those that are nine tenths of that, and how "
 		           "long they waited; Waited: for others");
 	if (any_by_calls(ranks))
-		table_note(report->writer.table,
+		table_note(table,
 		           "ranks whose kernels were not measured come by their calls: what their "
 		           "GPUs ran while they waited is not known, and all of it counts");
-	report_note_estimated(report->writer.table, run);
+	report_note_estimated(table, run);
 }
 
-static void write_standing(void *self, const struct run_info *run)
+static void write_standing(void *self, struct table *table, const struct run_info *run)
 {
 	struct ranks_report *report = self;
 	const struct standings *standings = why_standings(report->writer.analysis);
@@ -286,12 +286,12 @@ static void write_standing(void *self, const struct run_info *run)
 		for (uint32_t k = 0; k < standings->of[i].n; k++)
 			write_standing_row(report, &standings->of[i], standings->of[i].ranks[k]);
 	if (standings->n)
-		table_note(report->writer.table,
+		table_note(table,
 		           "Behind: launches that others have and it has not; Still: for how long "
 		           "at least no rank has launched any; Does: its first thread, at the end");
 }
 
-static void write_late(void *self, const struct run_info *run)
+static void write_late(void *self, struct table *table, const struct run_info *run)
 {
 	struct ranks_report *report = self;
 	bool any = false;
@@ -303,7 +303,7 @@ static void write_late(void *self, const struct run_info *run)
 		any = true;
 	}
 	if (any)
-		table_note(report->writer.table,
+		table_note(table,
 		           "Last: came last by more than 10 us; MAD, 99 %%: of Late above; Beside: "
 		           "others' GPUs ran other kernels while these waited for it; For Longer: "
 		           "what it does for longer than the others, and of what share of all such "
@@ -311,14 +311,13 @@ static void write_late(void *self, const struct run_info *run)
 		           "while others wait for it, where no other was recorded");
 }
 
-static void write_kinds(void *self, const struct run_info *run)
+static void write_kinds(void *self, struct table *table, const struct run_info *run)
 {
 	static const char *const classes[] = { [RANKS_UNCLEAR] = "not clear",
 		                               [RANKS_TRANSFER] = "transfer",
 		                               [RANKS_WAITING] = "waiting",
 		                               [RANKS_MIXED] = "both" };
 	struct ranks_report *report = self;
-	struct table *table = report->writer.table;
 
 	for (size_t i = 0; i < report->ranks.n_kinds; i++) {
 		struct rank_kind *kind = &report->ranks.kinds[i];

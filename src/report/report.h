@@ -45,7 +45,8 @@ struct report_part {
 	const char *key, *title; /* as for table_begin(); title NULL: that of the report */
 	const struct table_column *columns; /* NULL: write() begins it, or there is no table */
 	size_t n_columns;
-	void (*write)(void *report, const struct run_info *run); /* its rows and notes */
+	/* its rows and notes */
+	void (*write)(void *report, struct table *table, const struct run_info *run);
 };
 
 #define REPORT_PARTS 12 /* at most; all zeros: no more */

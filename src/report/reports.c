@@ -229,7 +229,7 @@ static int writer_end(struct consumer *self, const struct run_info *run, struct 
 	for (size_t i = 0; !rc && i < REPORT_PARTS && kind->parts[i].write; i++) {
 		if (!writer->open)
 			part_begin(writer, run, &kind->parts[i]);
-		kind->parts[i].write(self, run);
+		kind->parts[i].write(self, writer->table, run);
 		rc = part_end(writer, err);
 	}
 	return rc;

@@ -92,16 +92,16 @@ static void write_rows(struct report_writer *writer, const struct run_info *run)
 		table_note(writer->table, "at most %d calls are kept", LONGEST_MOST);
 }
 
-static void write_slowest(void *self, const struct run_info *run)
+static void write_slowest(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
 	uint64_t unfinished = slowest_unfinished(writer->analysis);
 
 	write_rows(writer, run);
 	if (unfinished)
-		table_note(writer->table, "%lu call%s never returned: how long is not known",
-		           unfinished, unfinished == 1 ? "" : "s");
-	report_note_durations(writer->table, run);
+		table_note(table, "%lu call%s never returned: how long is not known", unfinished,
+		           unfinished == 1 ? "" : "s");
+	report_note_durations(table, run);
 }
 
 static void init_slowest(void *self)

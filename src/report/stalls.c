@@ -45,10 +45,9 @@ static void note_windows(struct table *table, const struct stalls_all *all)
 		table_note(table, "samples that there was no row for: %lu", all->left_out);
 }
 
-static void write_reasons(void *self, const struct run_info *run)
+static void write_reasons(void *self, struct table *table, const struct run_info *run)
 {
 	struct stalls_report *report = self;
-	struct table *table = report->writer.table;
 	const struct stalls_all *all = stalls_use_all(report->use);
 	struct stall_reason_row *rows;
 	size_t n;
@@ -75,7 +74,7 @@ static void write_place(struct table *table, const struct stall_place_row *row, 
 	           percent(row->of_reason, row->samples), (const char *)line.data, row->kernel);
 }
 
-static void write_places(void *self, const struct run_info *run)
+static void write_places(void *self, struct table *table, const struct run_info *run)
 {
 	struct stalls_report *report = self;
 	const struct stalls_all *all = stalls_use_all(report->use);
@@ -84,7 +83,7 @@ static void write_places(void *self, const struct run_info *run)
 
 	rows = stalls_use_places(report->use, &n);
 	for (size_t i = 0; i < n; i++)
-		write_place(report->writer.table, &rows[i], all->samples);
+		write_place(table, &rows[i], all->samples);
 	free(rows);
 }
 

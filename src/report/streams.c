@@ -30,7 +30,7 @@ static void write_row(struct table *table, const struct stream_row *row)
 	TABLE_LAST(table, name.data);
 }
 
-static void write_streams(void *self, const struct run_info *run)
+static void write_streams(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
 	const struct stream_row *rows;
@@ -44,23 +44,23 @@ static void write_streams(void *self, const struct run_info *run)
 		short_ns += rows[i].short_ns;
 	}
 	if (gpu_times)
-		table_of_run(writer->table, REPORT_GPU_TIMES, run->begin_ns);
+		table_of_run(table, REPORT_GPU_TIMES, run->begin_ns);
 	report_begin(writer, run, NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++)
-		write_row(writer->table, &rows[i]);
+		write_row(table, &rows[i]);
 	if (n)
-		table_note(writer->table,
+		table_note(table,
 		           "Sync Time: in calls that wait for this stream or an event on it; "
 		           "cudaDeviceSynchronize waits for all and is in none");
 	if (n && !gpu_times)
-		table_note(writer->table, "GPU Busy: %s",
+		table_note(table, "GPU Busy: %s",
 		           writer->options.part ? "there are no GPU times in this part of the trace"
 		           : missed_gpu_times(run)
 		                   ? "GPU times were wanted, and did not come"
 		                   : "GPU times were not recorded (cuscope record --gpu does)");
-	report_note_busy_short(writer->table, short_ns);
+	report_note_busy_short(table, short_ns);
 	report_note_unjoined(&writer->options);
-	report_note_estimated(writer->table, run);
+	report_note_estimated(table, run);
 }
 
 static void init_streams(void *self)

@@ -338,7 +338,7 @@ static void add_notes(struct sums *sums, bool exact, const struct run_info *run)
 	report_note_estimated(table, run);
 }
 
-static void print_table(void *self, const struct run_info *run)
+static void print_table(void *self, struct table *table, const struct run_info *run)
 {
 	struct sums *sums = self;
 	struct table_column columns[COLUMNS_BEFORE + SUMS_LABELS];

@@ -50,7 +50,7 @@ static void write_row(struct table *table, const struct thread_use_row *row, boo
 	TABLE_LAST(table, !row->tid ? "(all others)" : row->comm[0] ? row->comm : NULL);
 }
 
-static void write_threads(void *self, const struct run_info *run)
+static void write_threads(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
 	const struct thread_use_row *rows;
@@ -58,13 +58,13 @@ static void write_threads(void *self, const struct run_info *run)
 
 	rows = thread_use_rows(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++)
-		write_row(writer->table, &rows[i], run->returns);
+		write_row(table, &rows[i], run->returns);
 	if (n)
-		table_note(writer->table,
+		table_note(table,
 		           "In CUDA (%%): of the time from a thread's first call to its last; "
 		           "Waiting: in calls that wait for the device");
-	report_note_durations(writer->table, run);
-	report_note_estimated(writer->table, run);
+	report_note_durations(table, run);
+	report_note_estimated(table, run);
 }
 
 const struct report_kind threads_report = {

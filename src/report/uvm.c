@@ -60,14 +60,13 @@ size_t managed_rows_write(struct table *table, struct consumer *managed_use)
 	return shown;
 }
 
-static void write_events(void *self, const struct run_info *run)
+static void write_events(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
 
-	if (!managed_rows_write(writer->table, writer->analysis))
-		table_note(writer->table,
-		           "no faults and migrations of managed memory were recorded: "
-		           "'cuscope record --kernel' does that");
+	if (!managed_rows_write(table, writer->analysis))
+		table_note(table, "no faults and migrations of managed memory were recorded: "
+		                  "'cuscope record --kernel' does that");
 }
 
 #define OF(member) TABLE_AT(struct managed_allocation, member)
@@ -100,7 +99,7 @@ static void write_allocation(struct table *table, const struct managed_allocatio
 	TABLE_LAST(table, row->stack ? text->data : NULL);
 }
 
-static void write_allocations(void *self, const struct run_info *run)
+static void write_allocations(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
 	const struct managed_allocation *rows;
@@ -110,13 +109,13 @@ static void write_allocations(void *self, const struct run_info *run)
 
 	rows = managed_use_allocations(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
-		write_allocation(writer->table, &rows[i], &text);
+		write_allocation(table, &rows[i], &text);
 		unknown |= !rows[i].function;
 	}
 	buf_free(&text);
 	if (unknown)
-		table_note(writer->table, "without a function: no call that made this memory was "
-		                          "recorded");
+		table_note(table, "without a function: no call that made this memory was "
+		                  "recorded");
 }
 
 const struct report_kind uvm_report = {

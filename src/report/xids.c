@@ -59,12 +59,12 @@ size_t xid_rows_write(struct table *table, const struct xids *xids)
 	return n;
 }
 
-static void write_xids(void *self, const struct run_info *run)
+static void write_xids(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
 
-	if (!xid_rows_write(writer->table, writer->xids))
-		table_note(writer->table,
+	if (!xid_rows_write(table, writer->xids))
+		table_note(table,
 		           "no Xids were recorded: 'cuscope record --kernel' looks for them");
 }
 

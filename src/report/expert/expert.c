@@ -197,7 +197,7 @@ static void write_notes(struct expert *expert, const struct run_info *run)
 		report_note_durations(expert->writer.table, run);
 }
 
-static void write_expert(void *self, const struct run_info *run)
+static void write_expert(void *self, struct table *table, const struct run_info *run)
 {
 	struct expert *expert = self;
 	const struct expert_row *rows;
@@ -205,7 +205,7 @@ static void write_expert(void *self, const struct run_info *run)
 
 	rows = longest_rows(&expert->longest, &n);
 	report_begin(&expert->writer, run, NULL, expert->rule->columns, expert->rule->n_columns);
-	table_whole(expert->writer.table);
+	table_whole(table);
 	for (size_t i = 0; i < n; i++)
 		write_row(expert, &rows[i]);
 	write_notes(expert, run);

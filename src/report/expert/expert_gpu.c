@@ -160,10 +160,9 @@ static void find_gaps(struct gpu_gaps *gaps, const struct facts *facts)
 	}
 }
 
-static void write_gaps(void *self, const struct run_info *run)
+static void write_gaps(void *self, struct table *table, const struct run_info *run)
 {
 	struct gpu_gaps *gaps = self;
-	struct table *table = gaps->writer.table;
 	const struct facts *facts = why_answer(gaps->writer.analysis)->facts;
 	const struct gap *rows;
 	size_t n;
@@ -310,11 +309,10 @@ static size_t write_windows(struct report_writer *writer, const struct facts *fa
 	return number;
 }
 
-static void write_use(void *self, const struct run_info *run)
+static void write_use(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
 	const struct facts *facts = why_answer(writer->analysis)->facts;
-	struct table *table = writer->table;
 	size_t number = 0;
 
 	for (size_t i = 0; i < facts->n_works; i = spill_next(facts->spill, i))

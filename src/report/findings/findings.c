@@ -217,11 +217,10 @@ static void note_nothing(struct findings_report *report)
 	table_note(report->writer.table, "%s", text.data);
 }
 
-static void write_findings(void *self, const struct run_info *run)
+static void write_findings(void *self, struct table *table, const struct run_info *run)
 {
 	struct findings_report *report = self;
 	const struct answer *answer = &why_of_report(report)->answer;
-	struct table *table = report->writer.table;
 
 	for (size_t i = 0; i < report->n_xids; i++)
 		write_fact(report, &report->facts.rows[i]);
@@ -347,7 +346,7 @@ static void write_fact_details(struct findings_report *report, size_t *number, s
 	}
 }
 
-static void write_details(void *self, const struct run_info *run)
+static void write_details(void *self, struct table *table, const struct run_info *run)
 {
 	struct findings_report *report = self;
 	const struct answer *answer = &why_of_report(report)->answer;
@@ -357,7 +356,7 @@ static void write_details(void *self, const struct run_info *run)
 	                     "What is known of each, and what to try",
 	                     TABLE_COLUMNS(detail_columns)))
 		return;
-	table_whole(report->writer.table);
+	table_whole(table);
 	write_fact_details(report, &number, 0, report->n_xids);
 	for (size_t i = 0; i < answer->n_changes && is_told(report, number); i++)
 		write_change_details(report, ++number, &answer->changes[i]);
@@ -411,7 +410,7 @@ static size_t fold_small(const struct account *account, struct answer_line *line
 	return kept + 1;
 }
 
-static void write_accounts(void *self, const struct run_info *run)
+static void write_accounts(void *self, struct table *table, const struct run_info *run)
 {
 	struct findings_report *report = self;
 	struct why *why = why_of_report(report);
@@ -421,7 +420,7 @@ static void write_accounts(void *self, const struct run_info *run)
 	                     "What the time of each GPU consists of",
 	                     TABLE_COLUMNS(account_columns)))
 		return;
-	table_whole(report->writer.table);
+	table_whole(table);
 	for (size_t i = 0; i < why->accounts.n; i++) {
 		const struct account *account = &why->accounts.of[i];
 		size_t n = answer_lines(&why->answer, account, lines, 4 * ACCOUNT_CAUSES);
@@ -436,11 +435,10 @@ static void write_accounts(void *self, const struct run_info *run)
 
 static const struct table_column unknown_columns[] = { { "What", TABLE_WORDS } };
 
-static void write_unknown(void *self, const struct run_info *run)
+static void write_unknown(void *self, struct table *table, const struct run_info *run)
 {
 	struct findings_report *report = self;
 	struct why *why = why_of_report(report);
-	struct table *table = report->writer.table;
 	const char *const *sentence = why_words_missing(&why->facts, &why->accounts, &why->options);
 	size_t n;
 

@@ -58,10 +58,9 @@ static void write_shape(struct table *table, const struct kernel_row *row)
 	TABLE_CELLS(table, 100.0 * (double)most->launches / (double)row->launches, row->n_shapes);
 }
 
-static void write_launches(void *self, const struct run_info *run)
+static void write_launches(void *self, struct table *table, const struct run_info *run)
 {
 	struct launches *launches = self;
-	struct table *table = launches->writer.table;
 	const struct kernel_row *rows;
 	uint64_t placeless = 0, all = 0;
 	bool more_shapes = false;
@@ -91,8 +90,8 @@ static void write_launches(void *self, const struct run_info *run)
 		report_note_no_stacks(table, run, placeless, all);
 	if (more_shapes)
 		table_note(table, "Shapes: %d at most are told apart", SHAPES_MAX);
-	report_note_refused(launches->writer.table, run);
-	report_note_estimated(launches->writer.table, run);
+	report_note_refused(table, run);
+	report_note_estimated(table, run);
 }
 
 static void init_launches(void *self)

@@ -236,10 +236,9 @@ static const char *name_of(struct nvtx_gpu *gpu, const struct kernel *kernel)
 	return *known = xstrdup(name.data);
 }
 
-static void write_by_kernel(void *self, const struct run_info *run)
+static void write_by_kernel(void *self, struct table *table, const struct run_info *run)
 {
 	struct nvtx_gpu *gpu = self;
-	struct table *table = gpu->writer.table;
 	struct nvtx_gpu_kernel_row *rows;
 	bool exact = true;
 
@@ -292,10 +291,9 @@ static const struct table_column projected_columns[] = {
 	{ "Avg Num Child", TABLE_REAL },
 };
 
-static void write_projected(void *self, const struct run_info *run)
+static void write_projected(void *self, struct table *table, const struct run_info *run)
 {
 	struct nvtx_gpu *gpu = self;
-	struct table *table = gpu->writer.table;
 	struct range_row **rows, *row, *next;
 	bool exact = true;
 	size_t n = 0;

@@ -176,7 +176,7 @@ static void print_row(struct table *table, struct nvtx_sum_row *row, double tota
 	TABLE_LAST(table, row->key + 1);
 }
 
-static void write_sum(void *self, const struct run_info *run)
+static void write_sum(void *self, struct table *table, const struct run_info *run)
 {
 	static const struct table_column columns[] = {
 		{ "Time", TABLE_PERCENT },     { "Total Time", TABLE_DURATION },
@@ -188,7 +188,6 @@ static void write_sum(void *self, const struct run_info *run)
 	struct nvtx_sum *sum = self;
 	enum range_kind kind = kind_of(sum->writer.report);
 	struct table_column with_style[10];
-	struct table *table = sum->writer.table;
 	bool style = kind == RANGE_COUNT, exact = true;
 	struct nvtx_sum_row **rows = xcalloc(HASH_COUNT(sum->rows) + 1, sizeof(*rows)), *row, *next;
 	double total = 0;

@@ -234,13 +234,13 @@ static void proj_trace_init(void *self)
 	trace->work = range_work_new(&work, trace, trace->writer.options.work);
 }
 
-static void proj_trace_notes(void *self, const struct run_info *run)
+static void proj_trace_notes(void *self, struct table *table, const struct run_info *run)
 {
 	struct proj_trace *trace = self;
 
 	range_work_finish(trace->work);
 	nvtx_note_no_work(&trace->writer.options, run, trace->any, trace->ran);
-	nvtx_note_cut(trace->writer.table, trace->work);
+	nvtx_note_cut(table, trace->work);
 	report_note_unjoined(&trace->writer.options);
 }
 
@@ -325,7 +325,7 @@ static int trace_event(struct consumer *self, const struct event *event, struct 
 	return table_failed(trace->writer.table, err);
 }
 
-static void trace_notes(void *self, const struct run_info *run)
+static void trace_notes(void *self, struct table *table, const struct run_info *run)
 {
 	struct nvtx_trace *trace = self;
 

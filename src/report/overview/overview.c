@@ -38,7 +38,7 @@ static void add_why(const void *why, struct json *json, const char *key)
 	why_add_json(why, json, key);
 }
 
-static void write_why(void *self, const struct run_info *run)
+static void write_why(void *self, struct table *table, const struct run_info *run)
 {
 	struct overview *overview = self;
 	struct consumer *why = overview->counts[COUNT_WHY];
@@ -47,7 +47,7 @@ static void write_why(void *self, const struct run_info *run)
 
 	report_title(overview->writer.report, title, sizeof(title));
 	why_add_text(why, &text);
-	table_passage(overview->writer.table,
+	table_passage(table,
 	              &(struct table_passage){ .key = "why",
 	                                       .title = title,
 	                                       .column = "Why",
@@ -214,7 +214,7 @@ static void write_facts_column(struct overview *overview, const struct facts *fa
 	}
 }
 
-static void write_facts(void *self, const struct run_info *run)
+static void write_facts(void *self, struct table *table, const struct run_info *run)
 {
 	struct overview *overview = self;
 	struct facts facts = { 0 };
@@ -222,11 +222,11 @@ static void write_facts(void *self, const struct run_info *run)
 
 	wall_clock(run, recorded, sizeof(recorded));
 	add_facts(&facts, overview, run, recorded);
-	report_note_durations(overview->writer.table, run);
-	report_note_estimated(overview->writer.table, run);
+	report_note_durations(table, run);
+	report_note_estimated(table, run);
 	if (!overview->tally->calls)
-		table_note(overview->writer.table, "there were no CUDA calls");
-	if (table_options(overview->writer.table)->form == TABLE_FORM_TEXT)
+		table_note(table, "there were no CUDA calls");
+	if (table_options(table)->form == TABLE_FORM_TEXT)
 		write_facts_column(overview, &facts);
 	else
 		write_facts_row(overview, &facts);
@@ -241,7 +241,7 @@ static void overview_note_more(struct table *table, size_t n, const char *report
 		table_note(table, "%zu more: cuscope report FILE %s", n - OVERVIEW_ROWS, report);
 }
 
-static void write_processes(void *self, const struct run_info *run)
+static void write_processes(void *self, struct table *table, const struct run_info *run)
 {
 	struct overview *overview = self;
 	static const struct table_column columns[] = {
@@ -249,7 +249,6 @@ static void write_processes(void *self, const struct run_info *run)
 		{ "Peak", TABLE_BYTES }, { "Copied", TABLE_BYTES }, { "Errors", TABLE_NUMBER },
 		{ "Name", TABLE_TEXT },
 	};
-	struct table *table = overview->writer.table;
 	const struct process_row *rows;
 	size_t n;
 
@@ -274,7 +273,7 @@ static void write_function(struct table *table, const struct sums_row *row)
 	           TABLE_IF(known, row->values.max), row->name);
 }
 
-static void write_functions(void *self, const struct run_info *run)
+static void write_functions(void *self, struct table *table, const struct run_info *run)
 {
 	struct overview *overview = self;
 	static const struct table_column columns[] = {
@@ -282,7 +281,6 @@ static void write_functions(void *self, const struct run_info *run)
 		{ "Average", TABLE_DURATION }, { "Max", TABLE_DURATION },
 		{ "Function", TABLE_TEXT },
 	};
-	struct table *table = overview->writer.table;
 	const struct sums_row *rows;
 	size_t n;
 
@@ -296,14 +294,13 @@ static void write_functions(void *self, const struct run_info *run)
 	overview_note_more(table, n, "cuda_api_sum");
 }
 
-static void write_kernels(void *self, const struct run_info *run)
+static void write_kernels(void *self, struct table *table, const struct run_info *run)
 {
 	struct overview *overview = self;
 	static const struct table_column columns[] = {
 		{ "Launches", TABLE_NUMBER },
 		{ "Kernel", TABLE_TEXT },
 	};
-	struct table *table = overview->writer.table;
 	AT_END(at_end_free) const struct kernel_tally **rows;
 	size_t n;
 
@@ -328,7 +325,7 @@ static void transfer_row(struct table *table, const char *name, const struct tra
 	           TABLE_IF(sized, count->bytes / sized));
 }
 
-static void write_transfers(void *self, const struct run_info *run)
+static void write_transfers(void *self, struct table *table, const struct run_info *run)
 {
 	struct overview *overview = self;
 	static const struct table_column columns[] = {
@@ -338,7 +335,6 @@ static void write_transfers(void *self, const struct run_info *run)
 		{ "Average", TABLE_BYTES },
 	};
 	const struct tally *tally = overview->tally;
-	struct table *table = overview->writer.table;
 
 	if (!report_table_of(&overview->writer, tally->all_copies.count + tally->sets.count,
 	                     "transfers", "Transfers", TABLE_COLUMNS(columns)))
@@ -350,7 +346,7 @@ static void write_transfers(void *self, const struct run_info *run)
 	transfer_row(table, "set", &tally->sets);
 }
 
-static void write_errors(void *self, const struct run_info *run)
+static void write_errors(void *self, struct table *table, const struct run_info *run)
 {
 	struct overview *overview = self;
 	static const struct table_column columns[] = {
@@ -359,7 +355,6 @@ static void write_errors(void *self, const struct run_info *run)
 		{ "Code", TABLE_NUMBER },
 		{ "Error", TABLE_TEXT },
 	};
-	struct table *table = overview->writer.table;
 	const struct error_row *rows;
 	size_t n;
 
@@ -377,11 +372,10 @@ static void write_errors(void *self, const struct run_info *run)
 	overview_note_more(table, n, "errors");
 }
 
-static void write_missed(void *self, const struct run_info *run)
+static void write_missed(void *self, struct table *table, const struct run_info *run)
 {
 	struct overview *overview = self;
 	static const struct table_column columns[] = { { "Finding", TABLE_WORDS } };
-	struct table *table = overview->writer.table;
 	AT_END(buf_free) struct buf text = { 0 };
 	char *line, *rest;
 
@@ -396,7 +390,7 @@ static void write_missed(void *self, const struct run_info *run)
 
 /* ---- GPUs ---------------------------------------------------------------------------------- */
 
-static void write_gpus(void *self, const struct run_info *run)
+static void write_gpus(void *self, struct table *table, const struct run_info *run)
 {
 	struct overview *overview = self;
 	static const struct table_column columns[] = {
@@ -406,7 +400,6 @@ static void write_gpus(void *self, const struct run_info *run)
 		{ "Graphs", TABLE_NUMBER },       { "NCCL", TABLE_DURATION },
 		{ "NCCL Hidden", TABLE_PERCENT },
 	};
-	struct table *table = overview->writer.table;
 	const struct gpu_line *lines;
 	uint64_t short_ns = 0;
 	size_t n;
@@ -430,7 +423,7 @@ static void write_gpus(void *self, const struct run_info *run)
 	report_note_busy_short(table, short_ns);
 }
 
-static void write_gpu_kernels(void *self, const struct run_info *run)
+static void write_gpu_kernels(void *self, struct table *table, const struct run_info *run)
 {
 	struct overview *overview = self;
 	static const struct table_column columns[] = {
@@ -438,7 +431,6 @@ static void write_gpu_kernels(void *self, const struct run_info *run)
 		{ "Runs", TABLE_NUMBER },
 		{ "Kernel", TABLE_TEXT },
 	};
-	struct table *table = overview->writer.table;
 	const struct gpu_kernel *rows;
 	size_t n;
 
@@ -465,7 +457,7 @@ static void gpu_copies_row(struct table *table, const char *name, const struct g
 	table_end_row(table);
 }
 
-static void write_gpu_copies(void *self, const struct run_info *run)
+static void write_gpu_copies(void *self, struct table *table, const struct run_info *run)
 {
 	struct overview *overview = self;
 	static const struct table_column columns[] = {
@@ -474,7 +466,6 @@ static void write_gpu_copies(void *self, const struct run_info *run)
 		{ "Throughput", TABLE_RATE },
 	};
 	const struct gpu_tally *gpu = overview->tally->gpu;
-	struct table *table = overview->writer.table;
 	uint64_t any = gpu->sets.count;
 
 	for (int d = 0; d < DIRECTION_COUNT; d++)

@@ -33,4 +33,4 @@ struct overview {
 
 #define OVERVIEW_HINT_COLUMNS 2
 extern const struct table_column overview_hint_columns[OVERVIEW_HINT_COLUMNS];
-void overview_hints(void *overview, const struct run_info *run);
+void overview_hints(void *overview, struct table *table, const struct run_info *run);

@@ -106,10 +106,9 @@ const struct table_column overview_hint_columns[OVERVIEW_HINT_COLUMNS] = {
 	{ "Why", TABLE_WORDS },
 };
 
-void overview_hints(void *self, const struct run_info *run)
+void overview_hints(void *self, struct table *table, const struct run_info *run)
 {
 	struct overview *overview = self;
-	struct table *table = overview->writer.table;
 	AT_END(buf_free) struct buf why = { 0 };
 	size_t n = 0;
 
