@@ -368,9 +368,8 @@ static void process_ended(struct channels *channels, const struct event *event)
 static void take_call(struct channels *channels, const struct event *event)
 {
 	const struct call *call = event->call;
-	struct known *known;
+	struct known *known = BY_ID(channels->functions, channels->n_functions, call->function->id);
 
-	known = BY_ID(channels->functions, channels->n_functions, call->function->id);
 	if (known->meaning == MEANS_NOT_SEEN)
 		*known = know(call->function);
 	if (known->meaning == MEANS_OTHER || call->flags & (CALL_FAILED | CALL_UNFINISHED))

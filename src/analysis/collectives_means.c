@@ -77,10 +77,9 @@ const struct function_means *function_means(struct collectives_own *own,
 		                                        "comm4", "comm5", "comm6", "comm7" };
 	const char *name = nccl_name(function->name);
 	const struct api_arg *args;
-	struct function_means *means;
 	size_t n;
+	struct function_means *means = BY_ID(own->functions, own->n_functions, function->id);
 
-	means = BY_ID(own->functions, own->n_functions, function->id);
 	if (means->meaning != MEANS_UNKNOWN)
 		return means;
 	means->meaning = MEANS_NOTHING;

@@ -113,9 +113,8 @@ static struct gpu_tally_device *device_of(struct gpu_tally *tally, const struct 
 static bool count_kernel(struct gpu_tally *tally, const struct activity *activity)
 {
 	const struct kernel *kernel = activity->kernel;
-	struct gpu_tally_kernel *row;
+	struct gpu_tally_kernel *row = BY_ID(tally->kernels, tally->n_kernels, kernel->id);
 
-	row = BY_ID(tally->kernels, tally->n_kernels, kernel->id);
 	row->kernel = kernel;
 	row->count++;
 	row->ns += activity_duration_ns(activity);
@@ -273,11 +272,10 @@ uint64_t gpu_line_measured_ns(const struct gpu_line *line)
 
 uint64_t gpu_tally_busy_ns(struct gpu_tally *tally)
 {
-	const struct gpu_line *lines;
 	uint64_t sum = 0;
 	size_t n;
+	const struct gpu_line *lines = gpu_tally_lines(tally, &n);
 
-	lines = gpu_tally_lines(tally, &n);
 	for (size_t i = 0; i < n; i++)
 		sum += lines[i].busy_ns;
 	return sum;
@@ -285,11 +283,10 @@ uint64_t gpu_tally_busy_ns(struct gpu_tally *tally)
 
 uint64_t gpu_tally_measured_ns(struct gpu_tally *tally)
 {
-	const struct gpu_line *lines;
 	uint64_t sum = 0;
 	size_t n;
+	const struct gpu_line *lines = gpu_tally_lines(tally, &n);
 
-	lines = gpu_tally_lines(tally, &n);
 	for (size_t i = 0; i < n; i++)
 		sum += gpu_line_measured_ns(&lines[i]);
 	return sum;

@@ -160,9 +160,8 @@ static bool take_stretch(struct kernel_metrics *metrics, const struct gpu_metric
 
 static struct use *use_of(struct kernel_metrics *metrics, const struct kernel *kernel)
 {
-	struct use *use;
+	struct use *use = BY_ID(metrics->uses, metrics->n_uses, kernel->id);
 
-	use = BY_ID(metrics->uses, metrics->n_uses, kernel->id);
 	use->kernel = kernel;
 	return use;
 }

@@ -63,9 +63,8 @@ void lateness_free(struct lateness *lateness)
 /* NULL: there is no room. */
 static struct waiter *waiter_of(struct lateness *lateness, const struct process *process)
 {
-	struct waiter **waiter;
+	struct waiter **waiter = BY_ID(lateness->waiters, lateness->n_waiters, process->id);
 
-	waiter = BY_ID(lateness->waiters, lateness->n_waiters, process->id);
 	if (!*waiter && lateness->n_waiting < WAITERS_MAX) {
 		*waiter = xcalloc(1, sizeof(**waiter));
 		lateness->n_waiting++;

@@ -57,10 +57,9 @@ const struct slow_call *slowest_rows(struct consumer *self, size_t *n)
 static void slowest_free(struct consumer *self)
 {
 	struct slowest *slowest = (struct slowest *)self;
-	const struct slow_call *rows;
 	size_t n;
+	const struct slow_call *rows = longest_rows(&slowest->calls, &n);
 
-	rows = longest_rows(&slowest->calls, &n);
 	for (size_t i = 0; i < n; i++)
 		free((char *)rows[i].call.text);
 	longest_free(&slowest->calls);

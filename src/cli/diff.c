@@ -97,11 +97,10 @@ static void tell_note(void *data, const char *name, const char *text)
 static int read_side(const struct diff_command *o, struct diff *diff, enum diff_side side,
                      struct trace_file *file, struct err *err)
 {
-	struct consumer *const *consumers;
 	size_t n;
 	int rc;
+	struct consumer *const *consumers = diff_consumers(diff, side, &n);
 
-	consumers = diff_consumers(diff, side, &n);
 	rc = cli_read(file, &o->range, consumers, n, err);
 	return rc ? rc : cli_say_missed(o->paths[side], trace_run(file), err);
 }

@@ -105,10 +105,9 @@ static void recorder_fired(struct recorder *recorder, enum rule rule, uint64_t p
                            const char *why, uint64_t last_ns, uint64_t request, uint64_t now_ns)
 {
 	struct order *order = &recorder->orders[recorder->n_orders];
-	enum rules_verdict verdict;
 	uint64_t wait_ns;
+	enum rules_verdict verdict = rules_allow(recorder->rules, rule, person, now_ns, &wait_ns);
 
-	verdict = rules_allow(recorder->rules, rule, person, now_ns, &wait_ns);
 	if (verdict != RULES_ALLOWED) {
 		hold_back(recorder, verdict, request, wait_ns);
 		return;

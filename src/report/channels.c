@@ -113,11 +113,10 @@ static void write_channels(void *self, struct table *table, const struct run_inf
 {
 	struct report_writer *writer = self;
 	struct channels_left_out left_out;
-	const struct channel_row *rows;
 	struct buf text = { 0 };
 	size_t n;
+	const struct channel_row *rows = channels_rows(writer->analysis, &n, &left_out);
 
-	rows = channels_rows(writer->analysis, &n, &left_out);
 	for (size_t i = 0; i < n; i++)
 		write_row(writer, &rows[i], &text);
 	buf_free(&text);

@@ -28,11 +28,10 @@ static void write_row(struct table *table, const struct error_row *row)
 /* What the driver said went wrong when calls failed. */
 static void note_xids(struct table *table, const struct xids *xids)
 {
-	const struct xid_row *rows;
 	uint64_t more;
 	size_t n;
+	const struct xid_row *rows = xids_rows(xids, &n, &more);
 
-	rows = xids_rows(xids, &n, &more);
 	for (size_t i = 0; i < n; i++) {
 		const struct xid *xid = xid_find(rows[i].number);
 
@@ -46,11 +45,10 @@ static void note_xids(struct table *table, const struct xids *xids)
 static void write_errors(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
-	const struct error_row *rows;
 	uint64_t harmless = 0;
 	size_t n;
+	const struct error_row *rows = errors_rows(writer->analysis, &n);
 
-	rows = errors_rows(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
 		write_row(table, &rows[i]);
 		if (cuda_error_is_shutdown(rows[i].function->layer, rows[i].code))

@@ -55,10 +55,9 @@ static void write_rate(struct table *table, const struct metrics_gpu *gpu, enum 
 
 static void write_rows(struct metrics_report *report, bool rates)
 {
-	const struct metrics_gpu *gpus;
 	size_t n;
+	const struct metrics_gpu *gpus = metrics_use_gpus(report->use, &n);
 
-	gpus = metrics_use_gpus(report->use, &n);
 	for (size_t i = 0; i < n; i++) {
 		for (enum gpu_metric j = 0; j < GPU_METRICS; j++) {
 			if (!gpus[i].of[j].values.count || gpu_metric_info(j)->is_rate != rates)
@@ -100,10 +99,9 @@ static void note_missed(struct table *table, const struct run_metrics *run)
 static void write_notes(struct metrics_report *report, const struct run_info *run)
 {
 	struct table *table = report->writer.table;
-	const struct metrics_gpu *gpus;
 	size_t n;
+	const struct metrics_gpu *gpus = metrics_use_gpus(report->use, &n);
 
-	gpus = metrics_use_gpus(report->use, &n);
 	for (size_t i = 0; i < n; i++)
 		note_source(table, &gpus[i]);
 	if (!n)
@@ -139,10 +137,9 @@ static const struct table_column kernel_columns[] = {
 static void write_kernels(void *self, struct table *table, const struct run_info *run)
 {
 	struct metrics_report *report = self;
-	const struct kernel_metrics_row *rows;
 	size_t n;
+	const struct kernel_metrics_row *rows = kernel_metrics_rows(report->kernels, &n);
 
-	rows = kernel_metrics_rows(report->kernels, &n);
 	if (!n && !kernel_metrics_of_several(report->kernels))
 		return;
 	report_table(&report->writer, "kernels", "While a kernel ran for 1 ms or longer",

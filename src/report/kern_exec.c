@@ -309,11 +309,10 @@ static void add_sum_row(struct table *table, struct kern_exec_row *row)
 static void write_sum(void *self, struct table *table, const struct run_info *run)
 {
 	struct kern_exec *exec = self;
-	struct kern_exec_row **rows;
 	bool exact = true;
 	size_t n;
+	struct kern_exec_row **rows = sorted_rows(exec, &n);
 
-	rows = sorted_rows(exec, &n);
 	for (size_t i = 0; i < n; i++) {
 		exact = exact && spread_is_exact(&rows[i]->total);
 		add_sum_row(table, rows[i]);

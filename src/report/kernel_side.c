@@ -141,9 +141,8 @@ static void count_driver_call(struct kernel_report *report, const struct event *
 {
 	const struct call *call = event->call;
 	uint64_t ns = call_duration_ns(call);
-	struct kind *kind;
+	struct kind *kind = BY_ID(report->kinds, report->n_kinds, call->function->id);
 
-	kind = BY_ID(report->kinds, report->n_kinds, call->function->id);
 	kind->function = call->function;
 	kind->calls++;
 	kind->failed += !!(call->flags & CALL_FAILED);

@@ -38,9 +38,8 @@ static void add_pair(struct launch_stats *all, const struct work_call *launch,
                      const struct activity *activity)
 {
 	uint64_t run_ns = activity_duration_ns(activity), call_ns;
-	struct stats *stats;
+	struct stats *stats = BY_ID(all->kernels, all->n, activity->kernel->id);
 
-	stats = BY_ID(all->kernels, all->n, activity->kernel->id);
 	stats->kernel = activity->kernel;
 	stats->launches++;
 	spread_add(&stats->run, run_ns);

@@ -58,10 +58,9 @@ static void write_kinds(void *self, struct table *table, const struct run_info *
 {
 	struct report_writer *writer = self;
 	const struct memory *memory = memory_use_memory(writer->analysis);
-	const struct memory_kind_row *rows;
 	size_t n;
+	const struct memory_kind_row *rows = memory_use_kinds(writer->analysis, &n);
 
-	rows = memory_use_kinds(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++)
 		write_kind(table, &rows[i]);
 	if (n)
@@ -91,10 +90,9 @@ static const struct table_column function_columns[] = {
 static void write_functions(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
-	const struct memory_function_row *rows;
 	size_t n;
+	const struct memory_function_row *rows = memory_use_functions(writer->analysis, &n);
 
-	rows = memory_use_functions(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
 		table_fields(table, &rows[i]);
 		table_text(table, api_memory_name(api_memory(rows[i].function->api)));
@@ -122,10 +120,9 @@ static void write_places(void *self, struct table *table, const struct run_info 
 {
 	struct report_writer *writer = self;
 	uint64_t all = 0, placeless = 0;
-	const struct memory_place_row *rows;
 	size_t n;
+	const struct memory_place_row *rows = memory_use_places(writer->analysis, &n);
 
-	rows = memory_use_places(writer->analysis, &n);
 	if (!n)
 		return;
 	report_table(writer, "places", "By the place that allocated, what was never freed first",
@@ -173,10 +170,9 @@ static void write_nvml(void *self, struct table *table, const struct run_info *r
 	struct report_writer *writer = self;
 	bool older = false,
 	     known = !writer->options.from_ns && !writer->options.to_ns && !run->chosen;
-	const struct memory_nvml_row *rows;
 	size_t n;
+	const struct memory_nvml_row *rows = memory_use_nvml(writer->analysis, &n);
 
-	rows = memory_use_nvml(writer->analysis, &n);
 	if (!n || !known)
 		return;
 	report_table(writer, "no_call", "Memory that no call holds", TABLE_COLUMNS(nvml_columns));

@@ -68,10 +68,9 @@ static void write_overlap(void *self, struct table *table, const struct run_info
 {
 	struct report_writer *writer = self;
 	const struct facts *facts = why_answer(writer->analysis)->facts;
-	struct gpu_time *gpus;
 	size_t n = 0;
+	struct gpu_time *gpus = gpu_times_of(facts);
 
-	gpus = gpu_times_of(facts);
 	for (uint32_t i = 0; i < facts->n_gpus; i++) {
 		if (gpus[i].n)
 			write_gpu(table, facts, &gpus[i]);

@@ -46,14 +46,13 @@ static size_t all_columns(const struct run_info *run, struct table_column *all)
 static void write_processes(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
-	const struct process_row *rows;
 	struct table_column all[ARRAY_SIZE(columns) + RUN_IDENTITY_WORDS + 1];
 	size_t n_columns = all_columns(run, all);
 	struct shown_row shown;
 	bool running = false;
 	size_t n;
+	const struct process_row *rows = processes_rows(writer->analysis, &n);
 
-	rows = processes_rows(writer->analysis, &n);
 	report_begin(writer, run, NULL, all, n_columns);
 	for (size_t i = 0; i < n; i++) {
 		shown.row = rows[i];

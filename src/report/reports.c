@@ -249,9 +249,9 @@ static void writer_free(struct consumer *self)
 struct consumer *report_new(const struct report *report, const struct report_options *options)
 {
 	const struct report_kind *kind = report->kind;
-	struct report_writer *writer;
+	struct report_writer *writer =
+		report_make(kind->bytes ? kind->bytes : sizeof(*writer), NULL, report, options);
 
-	writer = report_make(kind->bytes ? kind->bytes : sizeof(*writer), NULL, report, options);
 	writer->ops = (struct consumer_ops){ .begin = writer_begin,
 		                             .event = kind->event ? kind->event : report_feed,
 		                             .end = kind->end ? kind->end : writer_end,

@@ -49,10 +49,9 @@ static void write_reasons(void *self, struct table *table, const struct run_info
 {
 	struct stalls_report *report = self;
 	const struct stalls_all *all = stalls_use_all(report->use);
-	struct stall_reason_row *rows;
 	size_t n;
+	struct stall_reason_row *rows = stalls_use_reasons(report->use, &n);
 
-	rows = stalls_use_reasons(report->use, &n);
 	for (size_t i = 0; i < n; i++)
 		TABLE_LAST(table, percent(rows[i].samples, all->samples),
 		           percent(rows[i].samples, rows[i].of_kernel), rows[i].samples,
@@ -78,10 +77,9 @@ static void write_places(void *self, struct table *table, const struct run_info 
 {
 	struct stalls_report *report = self;
 	const struct stalls_all *all = stalls_use_all(report->use);
-	struct stall_place_row *rows;
 	size_t n;
+	struct stall_place_row *rows = stalls_use_places(report->use, &n);
 
-	rows = stalls_use_places(report->use, &n);
 	for (size_t i = 0; i < n; i++)
 		write_place(table, &rows[i], all->samples);
 	free(rows);

@@ -33,12 +33,11 @@ static void write_row(struct table *table, const struct stream_row *row)
 static void write_streams(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
-	const struct stream_row *rows;
 	bool gpu_times = false;
 	uint64_t short_ns = 0;
 	size_t n;
+	const struct stream_row *rows = streams_rows(writer->analysis, &n);
 
-	rows = streams_rows(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
 		gpu_times |= rows[i].activities > 0;
 		short_ns += rows[i].short_ns;

@@ -53,10 +53,9 @@ static void write_row(struct table *table, const struct thread_use_row *row, boo
 static void write_threads(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
-	const struct thread_use_row *rows;
 	size_t n;
+	const struct thread_use_row *rows = thread_use_rows(writer->analysis, &n);
 
-	rows = thread_use_rows(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++)
 		write_row(table, &rows[i], run->returns);
 	if (n)
@@ -85,9 +84,8 @@ struct thread_use {
 static struct thread_use_row *row_of(struct thread_use *use, const struct event *event)
 {
 	uint32_t id = thread_ids_of(use->ids, event);
-	struct thread_use_row *row;
+	struct thread_use_row *row = BY_ID(use->by_id, use->n, id);
 
-	row = BY_ID(use->by_id, use->n, id);
 	if (!row->process) {
 		row->process = event->process;
 		row->tid = id == THREAD_ID_OTHERS ? 0 : event->tid;

@@ -37,12 +37,11 @@ static bool is_of_memory(const struct managed_row *row)
 
 size_t managed_rows_write(struct table *table, struct consumer *managed_use)
 {
-	const struct managed_row *rows;
 	uint64_t dropped = managed_use_dropped(managed_use);
 	bool unknown = false;
 	size_t n, shown = 0;
+	const struct managed_row *rows = managed_use_rows(managed_use, &n);
 
-	rows = managed_use_rows(managed_use, &n);
 	for (size_t i = 0; i < n; i++) {
 		if (!is_of_memory(&rows[i]))
 			continue;
@@ -102,12 +101,11 @@ static void write_allocation(struct table *table, const struct managed_allocatio
 static void write_allocations(void *self, struct table *table, const struct run_info *run)
 {
 	struct report_writer *writer = self;
-	const struct managed_allocation *rows;
 	struct buf text = { 0 };
 	bool unknown = false;
 	size_t n;
+	const struct managed_allocation *rows = managed_use_allocations(writer->analysis, &n);
 
-	rows = managed_use_allocations(writer->analysis, &n);
 	for (size_t i = 0; i < n; i++) {
 		write_allocation(table, &rows[i], &text);
 		unknown |= !rows[i].function;

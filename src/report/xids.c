@@ -41,11 +41,10 @@ static bool came_before(const struct xid_row *rows, size_t at)
 
 size_t xid_rows_write(struct table *table, const struct xids *xids)
 {
-	const struct xid_row *rows;
 	uint64_t more;
 	size_t n;
+	const struct xid_row *rows = xids_rows(xids, &n, &more);
 
-	rows = xids_rows(xids, &n, &more);
 	for (size_t i = 0; i < n; i++)
 		write_row(table, &rows[i]);
 	for (size_t i = 0; i < n; i++) {

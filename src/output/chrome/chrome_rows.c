@@ -286,10 +286,9 @@ static uint32_t choose_row(struct chrome_rows *rows, const struct process *proce
 {
 	struct chrome_device *device = find_device(rows, number);
 	struct chrome_stream_key key = { number, find_user(device, process), stream };
-	unsigned row;
 	struct chrome_stream_row *found = MAP_MAKE(rows->streams, key, &key);
+	unsigned row = rows_choose_span(&found->rows, begin_ns, end_ns);
 
-	row = rows_choose_span(&found->rows, begin_ns, end_ns);
 	for (; found->told <= row; found->told++) {
 		uint32_t tid = row_tid(&key, found->told);
 

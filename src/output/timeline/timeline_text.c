@@ -150,9 +150,8 @@ static void add_stages(const struct timeline_printer *p)
 	struct table *table = table_open(
 		&(struct table_options){ .page = p->out, .width = p->options->width }, false);
 	struct stage stages[2 * CATEGORY_COUNT];
-	size_t n;
+	size_t n = gather(p->view->calls, "", p->run->returns, stages);
 
-	n = gather(p->view->calls, "", p->run->returns, stages);
 	n += gather(p->view->gpu, "GPU ", true, stages + n);
 	timeline_title(p, "PIPELINE SUMMARY");
 	table_begin(table, NULL, NULL, TABLE_COLUMNS(stage_columns));
@@ -223,9 +222,8 @@ static void add_call_bar(const struct timeline_printer *p, const struct call *ca
 	double begin = (double)(int64_t)(call->begin_ns - p->view->from_ns) / column_ns;
 	double end = call_has_end(call) ? (double)to_end / column_ns : begin;
 	AT_END(buf_free) struct buf bar = { 0 };
-	size_t before;
+	size_t before = begin < (double)columns ? (size_t)number_u64(begin) : columns - 1;
 
-	before = begin < (double)columns ? (size_t)number_u64(begin) : columns - 1;
 	begin = begin > 0 ? begin : 0;
 	timeline_add_bar(p, &bar, end - begin, (double)(columns - before));
 	buf_fill(p->out, ' ', before);

@@ -200,10 +200,9 @@ static void write_notes(struct expert *expert, const struct run_info *run)
 static void write_expert(void *self, struct table *table, const struct run_info *run)
 {
 	struct expert *expert = self;
-	const struct expert_row *rows;
 	size_t n;
+	const struct expert_row *rows = longest_rows(&expert->longest, &n);
 
-	rows = longest_rows(&expert->longest, &n);
 	report_begin(&expert->writer, run, NULL, expert->rule->columns, expert->rule->n_columns);
 	table_whole(table);
 	for (size_t i = 0; i < n; i++)

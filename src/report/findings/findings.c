@@ -109,12 +109,11 @@ static void xids_say(struct finding *row, const struct same_xids *same, const st
 void findings_add_xids(struct findings *findings, const struct xids *xids,
                        const struct run_info *run)
 {
-	const struct xid_row *rows;
 	struct same_xids same;
 	uint64_t more;
 	size_t n;
+	const struct xid_row *rows = xids_rows(xids, &n, &more);
 
-	rows = xids_rows(xids, &n, &more);
 	for (size_t i = 0; i < n; i++) {
 		const struct xid *xid = xid_find(rows[i].number);
 		struct finding *row;

@@ -249,10 +249,9 @@ static void write_processes(void *self, struct table *table, const struct run_in
 		{ "Peak", TABLE_BYTES }, { "Copied", TABLE_BYTES }, { "Errors", TABLE_NUMBER },
 		{ "Name", TABLE_TEXT },
 	};
-	const struct process_row *rows;
 	size_t n;
+	const struct process_row *rows = processes_rows(overview->counts[COUNT_PROCESSES], &n);
 
-	rows = processes_rows(overview->counts[COUNT_PROCESSES], &n);
 	if (!report_table_of(&overview->writer, n, "processes", "Processes",
 	                     TABLE_COLUMNS(columns)))
 		return;
@@ -281,10 +280,9 @@ static void write_functions(void *self, struct table *table, const struct run_in
 		{ "Average", TABLE_DURATION }, { "Max", TABLE_DURATION },
 		{ "Function", TABLE_TEXT },
 	};
-	const struct sums_row *rows;
 	size_t n;
+	const struct sums_row *rows = sums_rows(overview->counts[COUNT_FUNCTIONS], &n);
 
-	rows = sums_rows(overview->counts[COUNT_FUNCTIONS], &n);
 	if (!report_table_of(&overview->writer, n, "functions",
 	                     run->returns ? "Functions by time" : "Functions by calls",
 	                     TABLE_COLUMNS(columns)))
@@ -301,10 +299,9 @@ static void write_kernels(void *self, struct table *table, const struct run_info
 		{ "Launches", TABLE_NUMBER },
 		{ "Kernel", TABLE_TEXT },
 	};
-	AT_END(at_end_free) const struct kernel_tally **rows;
 	size_t n;
+	AT_END(at_end_free) const struct kernel_tally **rows = tally_kernels(overview->tally, &n);
 
-	rows = tally_kernels(overview->tally, &n);
 	if (report_table_of(&overview->writer, n, "kernels", "Kernels by launches",
 	                    TABLE_COLUMNS(columns))) {
 		table_fit(table, OVERVIEW_NAMES_WIDTH);
@@ -355,10 +352,9 @@ static void write_errors(void *self, struct table *table, const struct run_info 
 		{ "Code", TABLE_NUMBER },
 		{ "Error", TABLE_TEXT },
 	};
-	const struct error_row *rows;
 	size_t n;
+	const struct error_row *rows = errors_rows(overview->tally->errors, &n);
 
-	rows = errors_rows(overview->tally->errors, &n);
 	if (!report_table_of(&overview->writer, n, "errors", "Errors", TABLE_COLUMNS(columns)))
 		return;
 	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
@@ -400,11 +396,10 @@ static void write_gpus(void *self, struct table *table, const struct run_info *r
 		{ "Graphs", TABLE_NUMBER },       { "NCCL", TABLE_DURATION },
 		{ "NCCL Hidden", TABLE_PERCENT },
 	};
-	const struct gpu_line *lines;
 	uint64_t short_ns = 0;
 	size_t n;
+	const struct gpu_line *lines = gpu_tally_lines(overview->tally->gpu, &n);
 
-	lines = gpu_tally_lines(overview->tally->gpu, &n);
 	if (!report_table_of(&overview->writer, n, "gpus", "GPUs", TABLE_COLUMNS(columns)))
 		return;
 	for (size_t i = 0; i < n; i++) {
@@ -431,10 +426,9 @@ static void write_gpu_kernels(void *self, struct table *table, const struct run_
 		{ "Runs", TABLE_NUMBER },
 		{ "Kernel", TABLE_TEXT },
 	};
-	const struct gpu_kernel *rows;
 	size_t n;
+	const struct gpu_kernel *rows = gpu_tally_kernels(overview->tally->gpu, &n);
 
-	rows = gpu_tally_kernels(overview->tally->gpu, &n);
 	if (!report_table_of(&overview->writer, n, "gpu_kernels", "Kernels by time on the GPU",
 	                     TABLE_COLUMNS(columns)))
 		return;

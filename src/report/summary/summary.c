@@ -214,9 +214,8 @@ static __attribute__((noinline)) void count_call(struct summary *summary, const 
 static void count_process(struct summary *summary, const struct process *process, bool calls)
 {
 	struct tally *tally = &summary->tally;
-	enum met *met;
+	enum met *met = BY_ID(summary->processes, summary->n_processes, process->id);
 
-	met = BY_ID(summary->processes, summary->n_processes, process->id);
 	if (*met == CALLED || (*met == SEEN && !calls))
 		return;
 	tally->processes_without_calls += calls ? 0 : 1;

@@ -86,11 +86,10 @@ static void write_function(const struct summary_page *p, struct function_tally *
 /* "TOP 20 OF 133 FUNCTIONS BY CALL COUNT" */
 static void write_functions(const struct summary_page *p, enum function_order by, const char *what)
 {
-	AT_END(at_end_free) struct function_tally **rows;
 	char title[80];
 	size_t n;
+	AT_END(at_end_free) struct function_tally **rows = tally_functions(p->tally, by, &n);
 
-	rows = tally_functions(p->tally, by, &n);
 	table_begin(p->table, "functions", summary_title(p, n, what, title, sizeof(title)),
 	            TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n && (p->json || i < p->top); i++)
@@ -121,10 +120,9 @@ static void note_durations(const struct summary_page *p, bool ranks)
 
 static void rank_functions(const struct tally *tally)
 {
-	struct function_tally **rows;
 	size_t n;
+	struct function_tally **rows = tally_functions(tally, BY_TOTAL_TIME, &n);
 
-	rows = tally_functions(tally, BY_TOTAL_TIME, &n);
 	for (size_t i = 0; i < n; i++)
 		rows[i]->total_rank = i + 1;
 	free(rows);

@@ -40,11 +40,10 @@ static const struct table_column device_columns[] = {
 
 bool summary_has_nccl(const struct tally *tally)
 {
-	const struct gpu_line *lines;
 	bool any = false;
 	size_t n;
+	const struct gpu_line *lines = gpu_tally_lines(tally->gpu, &n);
 
-	lines = gpu_tally_lines(tally->gpu, &n);
 	for (size_t i = 0; i < n; i++)
 		any |= lines[i].communication_ns > 0;
 	return any;
@@ -99,11 +98,10 @@ static void add_devices(const struct summary_page *p)
 		.p99_ns = sketch_percentile(&gpu->queue, 0.99),
 		.max_ns = gpu->queue.max,
 	};
-	const struct gpu_line *lines;
 	uint64_t short_ns = 0;
 	size_t n;
+	const struct gpu_line *lines = gpu_tally_lines(gpu, &n);
 
-	lines = gpu_tally_lines(gpu, &n);
 	table_begin(p->table, "devices", "GPU", TABLE_COLUMNS(device_columns));
 	table_whole(p->table);
 	for (size_t i = 0; i < n; i++) {
@@ -147,11 +145,10 @@ static const struct table_column kernel_columns[] = {
 
 static void add_kernels(const struct summary_page *p)
 {
-	const struct gpu_kernel *rows;
 	uint64_t sum = 0;
 	size_t n;
+	const struct gpu_kernel *rows = gpu_tally_kernels(p->tally->gpu, &n);
 
-	rows = gpu_tally_kernels(p->tally->gpu, &n);
 	for (size_t i = 0; i < n; i++)
 		sum += rows[i].ns;
 	table_begin(p->table, "kernels", "KERNELS BY TIME ON THE GPU",

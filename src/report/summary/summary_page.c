@@ -413,10 +413,9 @@ static void add_error(const struct summary_page *p, const struct error_row *row)
 
 static void add_errors(const struct summary_page *p)
 {
-	const struct error_row *rows;
 	size_t n;
+	const struct error_row *rows = errors_rows(p->tally->errors, &n);
 
-	rows = errors_rows(p->tally->errors, &n);
 	table_begin(p->table, "errors", "ERRORS", TABLE_COLUMNS(error_columns));
 	table_whole(p->table);
 	for (size_t i = 0; i < n; i++)
@@ -438,11 +437,10 @@ static const struct table_column kernel_columns[] = {
 
 static void add_kernels(const struct summary_page *p)
 {
-	AT_END(at_end_free) const struct kernel_tally **rows;
 	char title[80];
 	size_t n;
+	AT_END(at_end_free) const struct kernel_tally **rows = tally_kernels(p->tally, &n);
 
-	rows = tally_kernels(p->tally, &n);
 	table_begin(p->table, "kernels",
 	            summary_title(p, n, "KERNELS BY LAUNCHES", title, sizeof(title)),
 	            TABLE_COLUMNS(kernel_columns));
