@@ -146,18 +146,17 @@ static void add_row(struct api_trace *trace, const struct event *event)
 	table_end_row(table);
 }
 
-static int api_trace_event(struct consumer *self, const struct event *event, struct err *err)
+static void api_trace_event(void *self, const struct event *event)
 {
-	struct api_trace *trace = (struct api_trace *)self;
+	struct api_trace *trace = self;
 
 	thread_names_event(&trace->threads, event);
 	if (event->type != EVENT_CALL)
-		return 0;
+		return;
 	if ((event->call->flags & CALL_NESTED) && !trace->writer.options.nested)
 		trace->nested++;
 	else
 		add_row(trace, event);
-	return table_failed(trace->writer.table, err);
 }
 
 static void api_trace_notes(void *self, struct table *table, const struct run_info *run)

@@ -29,7 +29,6 @@ struct copy_group {
 struct copies {
 	struct report_writer writer; /* first: what callers hold */
 	struct keyed groups;
-	bool any; /* activities of any kind */
 };
 
 static void clear_copies(void *self)
@@ -60,18 +59,15 @@ static struct copy_group *group_of(struct copies *copies, const struct event *ev
 	return group;
 }
 
-static int see_copies(struct consumer *self, const struct event *event, struct err *err)
+static void see_copies(void *self, const struct event *event)
 {
-	struct copies *copies = (struct copies *)self;
+	struct copies *copies = self;
 	const struct activity *activity = event->activity;
 	struct copy_group *group;
 	uint64_t ns;
 
-	if (event->type != EVENT_ACTIVITY)
-		return 0;
-	copies->any = true;
-	if (!activity_is_transfer(activity))
-		return 0;
+	if (event->type != EVENT_ACTIVITY || !activity_is_transfer(activity))
+		return;
 	group = group_of(copies, event);
 	ns = activity_duration_ns(activity);
 	group->count++;
@@ -80,7 +76,6 @@ static int see_copies(struct consumer *self, const struct event *event, struct e
 	if (ns)
 		spread_add(&group->rates,
 		           number_rounded((double)activity->bytes * 1e9 / (double)ns));
-	return 0;
 }
 
 /* ---- the table ----------------------------------------------------------------------------- */
@@ -133,7 +128,7 @@ static void write_copies(void *self, struct table *table, const struct run_info 
 		table_note(table,
 		           "Bandwidth: all bytes by all time on the GPU; Min, Med and Max of "
 		           "single ones: small ones are slow, whatever the link can do");
-	else if (copies->any)
+	else if (copies->writer.ran)
 		table_note(table, "nothing was copied or set");
 	else
 		report_note_no_gpu_times(table, copies->writer.options.part, run);

@@ -158,14 +158,13 @@ static void write_kernels(void *self, struct table *table, const struct run_info
 	           kernel_metrics_unsampled(report->kernels));
 }
 
-static int take_event(struct consumer *self, const struct event *event, struct err *err)
+static void take_event(void *self, const struct event *event)
 {
-	struct metrics_report *report = (struct metrics_report *)self;
+	struct metrics_report *report = self;
 
 	if (event->type == EVENT_METRICS)
 		metrics_use_add(report->use, event->metrics);
 	kernel_metrics_event(report->kernels, event);
-	return 0;
 }
 
 static void init_metrics(void *self)

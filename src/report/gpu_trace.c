@@ -50,7 +50,6 @@ struct gpu_trace {
 	struct report_writer writer; /* first: what callers hold */
 	struct buf device, name;
 	const char *gpus; /* what all GPUs of the machine are called */
-	bool any;
 };
 
 /*
@@ -118,22 +117,17 @@ static void add_row(struct gpu_trace *trace, const struct activity *activity)
 	table_row(table, &row);
 }
 
-static int gpu_trace_event(struct consumer *self, const struct event *event, struct err *err)
+static void gpu_trace_event(void *self, const struct event *event)
 {
-	struct gpu_trace *trace = (struct gpu_trace *)self;
-
-	if (event->type != EVENT_ACTIVITY)
-		return 0;
-	trace->any = true;
-	add_row(trace, event->activity);
-	return table_failed(trace->writer.table, err);
+	if (event->type == EVENT_ACTIVITY)
+		add_row(self, event->activity);
 }
 
 static void gpu_trace_notes(void *self, struct table *table, const struct run_info *run)
 {
 	struct gpu_trace *trace = self;
 
-	if (!trace->any)
+	if (!trace->writer.ran)
 		report_note_no_gpu_times(table, trace->writer.options.part, run);
 	else
 		report_note_estimated(table, run);

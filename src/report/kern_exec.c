@@ -57,18 +57,16 @@ typedef void exec_pair(struct kern_exec *exec, const struct work_call *launch,
 
 struct kern_exec {
 	struct report_writer writer; /* first: what callers hold */
-	struct work *work;
 	exec_pair *pair;
 	uint64_t unmatched;
 	struct buf name;
-	bool any;
 	uint64_t whole_graphs;
 	struct keyed rows; /* the sum's */
 };
 
 static void add_notes(struct kern_exec *exec, const struct run_info *run)
 {
-	if (!exec->any) {
+	if (!exec->writer.ran) {
 		report_note_no_gpu_times(exec->writer.table, exec->writer.options.part, run);
 		return;
 	}
@@ -92,15 +90,13 @@ static void see_work(void *data, const struct work_done *done, const struct work
 		exec->unmatched += done->activity->kind == ACTIVITY_KERNEL;
 }
 
-static int exec_event(struct consumer *self, const struct event *event, struct err *err)
+static void exec_event(void *self, const struct event *event)
 {
-	struct kern_exec *exec = (struct kern_exec *)self;
+	struct kern_exec *exec = self;
 
-	exec->any = exec->any || event->type == EVENT_ACTIVITY;
 	exec->whole_graphs +=
 		event->type == EVENT_ACTIVITY && event->activity->kind == ACTIVITY_GRAPH_RUN;
-	work_join(exec->work, event, see_work, exec);
-	return table_failed(exec->writer.table, err);
+	work_join(exec->writer.work, event, see_work, exec);
 }
 
 static void exec_clear(void *self)
@@ -118,7 +114,6 @@ static void exec_clear(void *self)
 		free(row->kernel_name);
 	}
 	keyed_free(&exec->rows);
-	work_free(exec->work);
 	buf_free(&exec->name);
 }
 
@@ -127,7 +122,7 @@ static void exec_conclude(void *self, const struct run_info *run)
 {
 	struct kern_exec *exec = self;
 
-	work_tell_rest(exec->work, see_work, exec);
+	work_tell_rest(exec->writer.work, see_work, exec);
 }
 
 static exec_pair trace_pair, sum_pair;
@@ -139,7 +134,6 @@ static void exec_init(void *self)
 	exec->rows = (struct keyed){ .row_bytes = sizeof(struct kern_exec_row),
 		                     .key_bytes = sizeof(struct kern_exec_row_key) };
 	exec->pair = exec->writer.report->kind->rows_come ? trace_pair : sum_pair;
-	exec->work = work_share(exec->writer.options.work);
 }
 
 /* ---- cuda_kern_exec_trace ------------------------------------------------------------------ */
@@ -208,6 +202,7 @@ static void trace_notes(void *self, struct table *table, const struct run_info *
 const struct report_kind kern_exec_trace_report = {
 	.bytes = sizeof(struct kern_exec),
 	.init = exec_init,
+	.work = true,
 	.event = exec_event,
 	.conclude = exec_conclude,
 	.clear = exec_clear,
@@ -326,6 +321,7 @@ static void write_sum(void *self, struct table *table, const struct run_info *ru
 const struct report_kind kern_exec_sum_report = {
 	.bytes = sizeof(struct kern_exec),
 	.init = exec_init,
+	.work = true,
 	.event = exec_event,
 	.conclude = exec_conclude,
 	.clear = exec_clear,

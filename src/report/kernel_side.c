@@ -184,9 +184,9 @@ static void count_cuda_call(struct kernel_report *report, const struct event *ev
 	waiting->n = 0;
 }
 
-static int take_event(struct consumer *self, const struct event *event, struct err *err)
+static void take_event(void *self, const struct event *event)
 {
-	struct kernel_report *report = (struct kernel_report *)self;
+	struct kernel_report *report = self;
 	struct managed told;
 
 	if (event->type == EVENT_CALL)
@@ -196,7 +196,6 @@ static int take_event(struct consumer *self, const struct event *event, struct e
 		report->told++; /* no system call */
 	else if (event->type == EVENT_OTHER_CALL && event->call->function->layer == LAYER_KERNEL)
 		count_driver_call(report, event);
-	return report_feed(self, event, err);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

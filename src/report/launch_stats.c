@@ -27,11 +27,9 @@ struct stats {
 
 struct launch_stats {
 	struct report_writer writer; /* first: what callers hold */
-	struct work *work;
-	struct stats *kernels; /* by id */
+	struct stats *kernels;       /* by id */
 	size_t n;
 	uint64_t unmatched;
-	bool any;
 };
 
 static void add_pair(struct launch_stats *all, const struct work_call *launch,
@@ -65,13 +63,9 @@ static void see_work(void *data, const struct work_done *done, const struct work
 		all->unmatched += done->activity->kind == ACTIVITY_KERNEL;
 }
 
-static int see_stats(struct consumer *self, const struct event *event, struct err *err)
+static void see_stats(void *self, const struct event *event)
 {
-	struct launch_stats *all = (struct launch_stats *)self;
-
-	all->any |= event->type == EVENT_ACTIVITY;
-	work_join(all->work, event, see_work, all);
-	return 0;
+	work_join(((struct report_writer *)self)->work, event, see_work, self);
 }
 
 static void free_spreads(struct stats *stats)
@@ -89,7 +83,6 @@ static void clear_stats(void *self)
 	for (size_t i = 0; i < all->n; i++)
 		free_spreads(&all->kernels[i]);
 	free(all->kernels);
-	work_free(all->work);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */
@@ -170,7 +163,7 @@ static void write_notes(struct launch_stats *all, const struct run_info *run, bo
 		           "of those that began later; Short: ran for less than their launch "
 		           "took; Long Calls, Long Delays: over 50 us and 100 us, as HTA "
 		           "counts");
-	if (!all->any)
+	if (!all->writer.ran)
 		report_note_no_gpu_times(table, all->writer.options.part, run);
 	else if (all->unmatched)
 		table_note(table,
@@ -189,7 +182,7 @@ static void write_stats(void *self, struct table *table, const struct run_info *
 	bool exact = true;
 	size_t n;
 
-	work_tell_rest(all->work, see_work, all);
+	work_tell_rest(all->writer.work, see_work, all);
 	rows = make_rows(all, all->writer.options.names, &n);
 	for (size_t i = 0; i < n; i++) {
 		exact = exact && spread_is_exact(&rows[i]->run);
@@ -204,16 +197,9 @@ static void write_stats(void *self, struct table *table, const struct run_info *
 	write_notes(all, run, n > 0, exact);
 }
 
-static void init_stats(void *self)
-{
-	struct launch_stats *all = self;
-
-	all->work = work_share(all->writer.options.work);
-}
-
 const struct report_kind launch_stats_report = {
 	.bytes = sizeof(struct launch_stats),
-	.init = init_stats,
+	.work = true,
 	.event = see_stats,
 	.clear = clear_stats,
 	.parts = { { NULL, NULL, TABLE_COLUMNS(columns), write_stats } },

@@ -59,7 +59,9 @@ struct report_kind {
 	struct consumer *(*analysis)(void);
 	bool why;  /* its analysis is the account of time, which reports share */
 	bool xids; /* it looks at Xids */
-	int (*event)(struct consumer *report, const struct event *event, struct err *err);
+	bool work; /* it asks which calls asked for what ran */
+	/* Before the analysis and the Xids are given it. */
+	void (*event)(void *report, const struct event *event);
 	/* After the end of the analysis, before the first table. */
 	void (*conclude)(void *report, const struct run_info *run);
 	void (*clear)(void *report); /* frees what its struct points to, beside what all have */
@@ -114,17 +116,16 @@ struct report_writer {
 	struct table *table;       /* of the options */
 	struct consumer *analysis; /* of its kind, or from init() on; NULL: none */
 	struct xids *xids;         /* the same */
+	struct work *work;         /* the same */
 	struct consumer_ops ops;   /* of its kind */
 	uint64_t begin_ns;         /* of the trace, from report_begin() on */
 	bool open;                 /* a table is */
+	bool ran;                  /* something, on a GPU */
 };
 
 /* Zeroed, of `size` bytes, of which a struct report_writer is the first member. */
 void *report_make(size_t size, const struct consumer_ops *ops, const struct report *report,
                   const struct report_options *options);
-
-/* Gives an event to the analysis and to the Xids: the event() of a report without one. */
-int report_feed(struct consumer *self, const struct event *event, struct err *err);
 
 /* Begins a table below the report's title; `key` as for table_begin(). */
 void report_begin(struct report_writer *writer, const struct run_info *run, const char *key,

@@ -175,13 +175,19 @@ void *report_make(size_t size, const struct consumer_ops *ops, const struct repo
 	return writer;
 }
 
-int report_feed(struct consumer *self, const struct event *event, struct err *err)
+static int writer_event(struct consumer *self, const struct event *event, struct err *err)
 {
-	const struct report_writer *writer = (struct report_writer *)self;
+	struct report_writer *writer = (struct report_writer *)self;
+	const struct report_kind *kind = writer->report->kind;
 	struct consumer *analysis = writer->analysis;
 
+	writer->ran |= event->type == EVENT_ACTIVITY;
+	if (kind->event)
+		kind->event(self, event);
 	if (writer->xids)
 		xids_event(writer->xids, event);
+	if (kind->rows_come)
+		return table_failed(writer->table, err);
 	return analysis ? analysis->ops->event(analysis, event, err) : 0;
 }
 
@@ -243,6 +249,7 @@ static void writer_free(struct consumer *self)
 		writer->report->kind->clear(self);
 	consumer_free(writer->analysis);
 	xids_free(writer->xids);
+	work_free(writer->work);
 	free(self);
 }
 
@@ -253,7 +260,7 @@ struct consumer *report_new(const struct report *report, const struct report_opt
 		report_make(kind->bytes ? kind->bytes : sizeof(*writer), NULL, report, options);
 
 	writer->ops = (struct consumer_ops){ .begin = writer_begin,
-		                             .event = kind->event ? kind->event : report_feed,
+		                             .event = writer_event,
 		                             .end = kind->end ? kind->end : writer_end,
 		                             .free = writer_free,
 		                             .metrics = kind->metrics,
@@ -263,6 +270,7 @@ struct consumer *report_new(const struct report *report, const struct report_opt
 	                   : kind->analysis ? kind->analysis()
 	                                    : NULL;
 	writer->xids = kind->xids ? xids_new() : NULL;
+	writer->work = kind->work ? work_share(options->work) : NULL;
 	if (kind->init)
 		kind->init(writer);
 	return &writer->consumer;

@@ -85,11 +85,10 @@ static void write_places(void *self, struct table *table, const struct run_info 
 	free(rows);
 }
 
-static int take_event(struct consumer *self, const struct event *event, struct err *err)
+static void take_event(void *self, const struct event *event)
 {
 	if (event->type == EVENT_STALL)
 		stalls_use_add(((struct stalls_report *)self)->use, event);
-	return 0;
 }
 
 static void init_stalls(void *self)

@@ -182,9 +182,9 @@ static bool is_of_gpu(const struct sums_kind *kind)
 	return kind->kernels || kind->memory;
 }
 
-static int sums_event(struct consumer *self, const struct event *event, struct err *err)
+static void sums_see(void *self, const struct event *event)
 {
-	struct sums *sums = (struct sums *)self;
+	struct sums *sums = self;
 
 	if (event->type == EVENT_CALL && sums->kind->calls) {
 		add_call(sums, event->call);
@@ -192,7 +192,6 @@ static int sums_event(struct consumer *self, const struct event *event, struct e
 		sums->has_source = true;
 		add_activity(sums, event->activity);
 	}
-	return 0;
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */
@@ -366,6 +365,12 @@ static void make_rows(void *self, const struct run_info *run)
 	merge_rows(sums);
 }
 
+static int sums_event(struct consumer *self, const struct event *event, struct err *err)
+{
+	sums_see(self, event);
+	return 0;
+}
+
 static int sums_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	make_rows(self, run);
@@ -430,7 +435,7 @@ static void sums_init(void *self)
 const struct report_kind sums_report = {
 	.bytes = sizeof(struct sums),
 	.init = sums_init,
-	.event = sums_event,
+	.event = sums_see,
 	.conclude = make_rows,
 	.clear = sums_clear,
 	.parts = { { .write = print_table } },

@@ -29,9 +29,7 @@ struct expert_row {
 struct expert {
 	struct report_writer writer; /* first: what callers hold */
 	const struct expert_rule *rule;
-	struct work *work;
 	struct longest longest; /* struct expert_row */
-	bool any;               /* activities */
 };
 
 /* ---- criteria ------------------------------------------------------------------------------ */
@@ -130,14 +128,13 @@ static void see_asked(void *data, const struct work_done *done, const struct wor
 		                                   .activity = *activity });
 }
 
-static int see_event(struct consumer *self, const struct event *event, struct err *err)
+static void see_event(void *self, const struct event *event)
 {
-	struct expert *expert = (struct expert *)self;
+	struct expert *expert = self;
 	const struct call *call = event->call;
 
-	expert->any |= event->type == EVENT_ACTIVITY;
 	if (expert->rule->is)
-		work_join(expert->work, event, see_asked, expert);
+		work_join(expert->writer.work, event, see_asked, expert);
 	else if (event->type == EVENT_CALL && !(call->flags & CALL_NESTED) && call_has_end(call) &&
 	         is_sync(call->function->name))
 		longest_keep(&expert->longest,
@@ -146,7 +143,6 @@ static int see_event(struct consumer *self, const struct event *event, struct er
 		                                   .tid = event->tid,
 		                                   .function = call->function,
 		                                   .activity.begin_ns = call->begin_ns });
-	return 0;
 }
 
 /* ---- the table ----------------------------------------------------------------------------- */
@@ -187,7 +183,7 @@ static void write_notes(struct expert *expert, const struct run_info *run)
 
 	if (left_out)
 		table_note(expert->writer.table, "shorter ones, left out: %lu", left_out);
-	if (expert->rule->is && !expert->any)
+	if (expert->rule->is && !expert->writer.ran)
 		report_note_no_gpu_times(expert->writer.table, expert->writer.options.part, run);
 	else if (!expert->longest.n)
 		table_note(expert->writer.table, "nothing found");
@@ -214,10 +210,7 @@ static void write_expert(void *self, struct table *table, const struct run_info 
 
 static void clear_expert(void *self)
 {
-	struct expert *expert = self;
-
-	work_free(expert->work);
-	longest_free(&expert->longest);
+	longest_free(&((struct expert *)self)->longest);
 }
 
 static void init_expert(void *self)
@@ -230,7 +223,7 @@ static void init_expert(void *self)
 		expert->rule++;
 	longest_init(&expert->longest, sizeof(struct expert_row), top ? top : ROWS_DEFAULT, longer);
 	if (expert->rule->is)
-		expert->work = work_share(expert->writer.options.work);
+		expert->writer.work = work_share(expert->writer.options.work);
 }
 
 const struct report_kind expert_report = {

@@ -68,20 +68,18 @@ struct gap {
 ORDER_BY(longer, struct gap, ORDER_OF(b->end_ns - b->begin_ns, a->end_ns - a->begin_ns),
          UP(begin_ns));
 
-static int see_gaps(struct consumer *self, const struct event *event, struct err *err)
+static void see_gaps(void *self, const struct event *event)
 {
-	struct gpu_gaps *gaps = (struct gpu_gaps *)self;
+	struct gpu_gaps *gaps = self;
 	const struct range *range = event->range;
 
 	if (event->type != EVENT_RANGE || range->kind != RANGE_OVERHEAD)
-		return report_feed(self, event, err);
-	if (gaps->n == OVERHEADS) {
+		return;
+	if (gaps->n == OVERHEADS)
 		gaps->left_out++;
-		return 0;
-	}
-	*VEC_ADD(gaps->overheads, gaps->n) =
-		(struct overhead){ event->process, range->begin_ns, range->end_ns };
-	return 0;
+	else
+		*VEC_ADD(gaps->overheads, gaps->n) =
+			(struct overhead){ event->process, range->begin_ns, range->end_ns };
 }
 
 ORDER_BY(overhead_order, struct overhead, UP(begin_ns));

@@ -459,13 +459,12 @@ static void write_unknown(void *self, struct table *table, const struct run_info
 
 /* ---- the report ---------------------------------------------------------------------------- */
 
-static int findings_see(struct consumer *self, const struct event *event, struct err *err)
+static void findings_see(void *self, const struct event *event)
 {
-	struct findings_report *report = (struct findings_report *)self;
+	struct findings_report *report = self;
 
 	if (event->type == EVENT_OTHER_CALL)
 		report->kernel_side |= event->call->function->layer == LAYER_KERNEL;
-	return report_feed(self, event, err);
 }
 
 static void findings_conclude(void *self, const struct run_info *run)

@@ -15,12 +15,9 @@ struct launches {
 	struct kernel_launches *kernels;
 };
 
-static int see_launches(struct consumer *self, const struct event *event, struct err *err)
+static void see_launches(void *self, const struct event *event)
 {
-	struct launches *launches = (struct launches *)self;
-
-	kernel_launches_event(launches->kernels, event);
-	return 0;
+	kernel_launches_event(((struct launches *)self)->kernels, event);
 }
 
 static void clear_launches(void *self)

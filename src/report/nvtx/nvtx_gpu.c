@@ -57,7 +57,6 @@ struct nvtx_gpu {
 	size_t n_names;
 	struct buf key;
 	uint64_t others, left_out;
-	bool ran; /* something, on a GPU */
 };
 
 /* ---- rows ---------------------------------------------------------------------------------- */
@@ -149,13 +148,9 @@ static void count_done(void *data, void *range, const struct range_work_done *do
 
 /* ---- the analysis -------------------------------------------------------------------------- */
 
-static int see_gpu(struct consumer *self, const struct event *event, struct err *err)
+static void see_gpu(void *self, const struct event *event)
 {
-	struct nvtx_gpu *gpu = (struct nvtx_gpu *)self;
-
-	gpu->ran = gpu->ran || event->type == EVENT_ACTIVITY;
-	range_work_event(gpu->work, event);
-	return 0;
+	range_work_event(((struct nvtx_gpu *)self)->work, event);
 }
 
 static void conclude_gpu(void *self, const struct run_info *run)
@@ -200,7 +195,7 @@ static void add_notes(struct nvtx_gpu *gpu, const struct run_info *run, bool exa
 {
 	struct table *table = gpu->writer.table;
 
-	nvtx_note_no_work(&gpu->writer.options, run, gpu->ranges, gpu->ran);
+	nvtx_note_no_work(&gpu->writer.options, run, gpu->ranges, gpu->writer.ran);
 	if (!exact)
 		report_note_median(table);
 	nvtx_note_others(table, gpu->others);

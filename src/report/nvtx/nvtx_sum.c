@@ -93,7 +93,6 @@ struct nvtx_sum {
 	struct nvtx_sum_row *rows;
 	struct buf key;
 	uint64_t others; /* ranges in the row of the others */
-	bool ran;        /* something, on a GPU */
 };
 
 static struct nvtx_sum_row *row_of(struct nvtx_sum *sum, const struct range *range)
@@ -120,14 +119,12 @@ static struct nvtx_sum_row *row_of(struct nvtx_sum *sum, const struct range *ran
 	return row;
 }
 
-static int see_sum(struct consumer *self, const struct event *event, struct err *err)
+static void see_sum(void *self, const struct event *event)
 {
-	struct nvtx_sum *sum = (struct nvtx_sum *)self;
+	struct nvtx_sum *sum = self;
 
 	if (event->type == EVENT_RANGE && nvtx_style(event->range->kind))
 		spread_add(&row_of(sum, event->range)->values, range_duration_ns(event->range));
-	sum->ran = sum->ran || event->type == EVENT_ACTIVITY;
-	return 0;
 }
 
 static void clear_sum(void *self)
@@ -209,7 +206,7 @@ static void write_sum(void *self, struct table *table, const struct run_info *ru
 		print_row(table, rows[i], total, style);
 	free(rows);
 	if (!n)
-		nvtx_note_none(&sum->writer.options, run, sum->ran);
+		nvtx_note_none(&sum->writer.options, run, sum->writer.ran);
 	if (!exact)
 		report_note_median(table);
 	nvtx_note_others(table, sum->others);

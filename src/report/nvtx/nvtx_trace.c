@@ -164,7 +164,7 @@ struct proj_trace {
 	struct report_writer writer; /* first: what callers hold */
 	struct nvtx_stacks stacks;
 	struct range_work *work;
-	bool any, ran; /* a range; something on a GPU */
+	bool any; /* a range */
 };
 
 static void *row_of(void *data, const struct event *event)
@@ -217,13 +217,9 @@ static void see_done(void *data, void *range, const struct range_work_done *done
 
 /* ---- the consumer -------------------------------------------------------------------------- */
 
-static int proj_trace_event(struct consumer *self, const struct event *event, struct err *err)
+static void proj_trace_event(void *self, const struct event *event)
 {
-	struct proj_trace *trace = (struct proj_trace *)self;
-
-	trace->ran = trace->ran || event->type == EVENT_ACTIVITY;
-	range_work_event(trace->work, event);
-	return table_failed(trace->writer.table, err);
+	range_work_event(((struct proj_trace *)self)->work, event);
 }
 
 static void proj_trace_init(void *self)
@@ -239,7 +235,7 @@ static void proj_trace_notes(void *self, struct table *table, const struct run_i
 	struct proj_trace *trace = self;
 
 	range_work_finish(trace->work);
-	nvtx_note_no_work(&trace->writer.options, run, trace->any, trace->ran);
+	nvtx_note_no_work(&trace->writer.options, run, trace->any, trace->writer.ran);
 	nvtx_note_cut(table, trace->work);
 	report_note_unjoined(&trace->writer.options);
 }
@@ -268,7 +264,7 @@ struct nvtx_trace {
 	struct report_writer writer; /* first: what callers hold */
 	struct nvtx_stacks stacks;
 	struct buf name, tree;
-	bool any, ran; /* a range; something on a GPU */
+	bool any; /* a range */
 };
 
 static const struct table_column columns[] = {
@@ -311,18 +307,16 @@ static void add_row(struct nvtx_trace *trace, const struct event *event,
 
 /* ---- the consumer -------------------------------------------------------------------------- */
 
-static int trace_event(struct consumer *self, const struct event *event, struct err *err)
+static void trace_event(void *self, const struct event *event)
 {
-	struct nvtx_trace *trace = (struct nvtx_trace *)self;
+	struct nvtx_trace *trace = self;
 	struct nvtx_nesting nesting;
 
-	trace->ran = trace->ran || event->type == EVENT_ACTIVITY;
 	if (event->type != EVENT_RANGE || event->range->kind != RANGE_PUSHPOP)
-		return 0;
+		return;
 	nesting = nvtx_stacks_nest(&trace->stacks, event);
 	add_row(trace, event, &nesting);
 	trace->any = true;
-	return table_failed(trace->writer.table, err);
 }
 
 static void trace_notes(void *self, struct table *table, const struct run_info *run)
@@ -330,7 +324,7 @@ static void trace_notes(void *self, struct table *table, const struct run_info *
 	struct nvtx_trace *trace = self;
 
 	if (!trace->any)
-		nvtx_note_none(&trace->writer.options, run, trace->ran);
+		nvtx_note_none(&trace->writer.options, run, trace->writer.ran);
 }
 
 static void trace_clear(void *self)
