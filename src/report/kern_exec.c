@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * cuda_kern_exec_trace and cuda_kern_exec_sum show a launch and the kernel that it started as one.
- * They tell how long the call took (A), how long the kernel then waited (Q) and ran (K), and all
- * together (T), from the call's begin to whichever ended last. A kernel that began before its call
- * had returned did not wait: it has no Q, rather than a negative one.
+ * cuda_kern_exec_trace, cuda_kern_exec_sum and launch_stats show a launch and the kernel that it
+ * started as one. They tell how long the call took (A), how long the kernel then waited (Q) and ran
+ * (K), and all together (T), from the call's begin to whichever ended last. A kernel that began
+ * before its call had returned did not wait: it has no Q, rather than a negative one.
  */
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "account/keyed.h"
 #include "analysis/spread.h"
@@ -47,6 +47,7 @@ struct kern_exec_row {
 	const struct kernel *kernel;
 	char *api_name, *kernel_name; /* made at the end */
 	struct spread total, api, queue, execution;
+	uint64_t shorter, long_calls, long_delays; /* of launch_stats */
 };
 
 struct kern_exec;
@@ -61,8 +62,17 @@ struct kern_exec {
 	uint64_t unmatched;
 	struct buf name;
 	uint64_t whole_graphs;
-	struct keyed rows; /* the sum's */
+	struct keyed rows; /* of sums */
 };
+
+static void note_unmatched(const struct kern_exec *exec)
+{
+	if (exec->unmatched)
+		table_note(exec->writer.table,
+		           "kernels left out, whose launch was not recorded or is no longer known: "
+		           "%lu",
+		           exec->unmatched);
+}
 
 static void add_notes(struct kern_exec *exec, const struct run_info *run)
 {
@@ -71,11 +81,7 @@ static void add_notes(struct kern_exec *exec, const struct run_info *run)
 		return;
 	}
 	report_note_whole_graphs(exec->writer.table, exec->whole_graphs);
-	if (exec->unmatched)
-		table_note(exec->writer.table,
-		           "kernels left out, whose launch was not recorded or is no longer known: "
-		           "%lu",
-		           exec->unmatched);
+	note_unmatched(exec);
 	report_note_unjoined(&exec->writer.options);
 	report_note_estimated(exec->writer.table, run);
 }
@@ -125,7 +131,7 @@ static void exec_conclude(void *self, const struct run_info *run)
 	work_tell_rest(exec->writer.work, see_work, exec);
 }
 
-static exec_pair trace_pair, sum_pair;
+static exec_pair trace_pair, sum_pair, stats_pair;
 
 static void exec_init(void *self)
 {
@@ -133,7 +139,9 @@ static void exec_init(void *self)
 
 	exec->rows = (struct keyed){ .row_bytes = sizeof(struct kern_exec_row),
 		                     .key_bytes = sizeof(struct kern_exec_row_key) };
-	exec->pair = exec->writer.report->kind->rows_come ? trace_pair : sum_pair;
+	exec->pair = exec->writer.report->kind == &kern_exec_trace_report ? trace_pair
+	             : exec->writer.report->kind == &kern_exec_sum_report ? sum_pair
+	                                                                  : stats_pair;
 }
 
 /* ---- cuda_kern_exec_trace ------------------------------------------------------------------ */
@@ -224,6 +232,22 @@ static const struct table_column sum_columns[] = {
 	{ "KStdDev", TABLE_DURATION }, { "API Name", TABLE_TEXT },    { "Kernel Name", TABLE_TEXT },
 };
 
+static struct kern_exec_row *count_times(struct kern_exec *exec,
+                                         const struct kern_exec_row_key *key,
+                                         const struct times *times, const struct kernel *kernel)
+{
+	struct kern_exec_row *row = keyed_row(&exec->rows, key, SIZE_MAX);
+
+	row->kernel = kernel;
+	spread_add(&row->total, times->total_ns);
+	spread_add(&row->execution, times->kernel_ns);
+	if (times->has_api)
+		spread_add(&row->api, times->api_ns);
+	if (times->has_queue)
+		spread_add(&row->queue, times->queue_ns);
+	return row;
+}
+
 static void sum_pair(struct kern_exec *exec, const struct work_call *launch,
                      const struct activity *activity)
 {
@@ -235,17 +259,10 @@ static void sum_pair(struct kern_exec *exec, const struct work_call *launch,
 		.tid = launch->tid,
 		.device = activity->device,
 	};
-	struct kern_exec_row *row = keyed_row(&exec->rows, &key, SIZE_MAX);
+	struct kern_exec_row *row = count_times(exec, &key, &times, activity->kernel);
 
 	row->pid = launch->process->pid;
 	row->function = launch->function;
-	row->kernel = activity->kernel;
-	spread_add(&row->total, times.total_ns);
-	spread_add(&row->execution, times.kernel_ns);
-	if (times.has_api)
-		spread_add(&row->api, times.api_ns);
-	if (times.has_queue)
-		spread_add(&row->queue, times.queue_ns);
 }
 
 /* The names that stand for a row: different kernels and functions can have the same. */
@@ -258,36 +275,67 @@ ORDER_POINTERS_BY(compare_averages, struct kern_exec_row,
                   ORDER_OF(spread_average(&b->total), spread_average(&a->total)),
                   OR_ELSE(compare_groups));
 
+static void name_row(struct kern_exec *exec, struct kern_exec_row *row)
+{
+	struct buf api = { 0 }, kernel = { 0 };
+
+	buf_puts(&api, "");
+	if (row->function)
+		add_function_name(&api, row->function);
+	add_kernel_name(&kernel, row->kernel, exec->writer.options.names);
+	row->api_name = api.data;
+	row->kernel_name = kernel.data;
+}
+
+static void take(struct kern_exec_row *into, struct kern_exec_row *from)
+{
+	spread_take(&into->total, &from->total);
+	spread_take(&into->api, &from->api);
+	spread_take(&into->queue, &from->queue);
+	spread_take(&into->execution, &from->execution);
+	into->shorter += from->shorter;
+	into->long_calls += from->long_calls;
+	into->long_delays += from->long_delays;
+}
+
 /* The caller frees the array. */
-static struct kern_exec_row **sorted_rows(struct kern_exec *exec, size_t *n)
+static struct kern_exec_row **sorted_rows(struct kern_exec *exec,
+                                          int (*order)(const void *, const void *), size_t *n)
 {
 	size_t all = exec->rows.n;
-	struct kern_exec_row **rows = xcalloc(all + 1, sizeof(*rows)), *row;
+	struct kern_exec_row **rows = xcalloc(all + 1, sizeof(*rows));
 
 	for (size_t i = 0; i < all; i++) {
-		struct buf api = { 0 }, kernel = { 0 };
-
-		row = rows[i] = keyed_at(&exec->rows, i);
-		add_function_name(&api, row->function);
-		add_kernel_name(&kernel, row->kernel, exec->writer.options.names);
-		row->api_name = api.data;
-		row->kernel_name = kernel.data;
+		rows[i] = keyed_at(&exec->rows, i);
+		name_row(exec, rows[i]);
 	}
 	qsort(rows, all, sizeof(*rows), compare_labels);
 	*n = 0;
 	for (size_t i = 0; i < all; i++) {
-		row = *n ? rows[*n - 1] : NULL;
-		if (!row || compare_groups(row, rows[i])) {
+		if (*n && !compare_groups(rows[*n - 1], rows[i]))
+			take(rows[*n - 1], rows[i]);
+		else
 			rows[(*n)++] = rows[i];
-			continue;
-		}
-		spread_take(&row->total, &rows[i]->total);
-		spread_take(&row->api, &rows[i]->api);
-		spread_take(&row->queue, &rows[i]->queue);
-		spread_take(&row->execution, &rows[i]->execution);
 	}
-	qsort(rows, *n, sizeof(*rows), compare_averages);
+	qsort(rows, *n, sizeof(*rows), order);
 	return rows;
+}
+
+/* Returns how many. */
+static size_t write_rows(struct kern_exec *exec, int (*order)(const void *, const void *),
+                         void (*write)(struct table *table, struct kern_exec_row *row))
+{
+	size_t n;
+	AT_END(at_end_free) struct kern_exec_row **rows = sorted_rows(exec, order, &n);
+	bool exact = true;
+
+	for (size_t i = 0; i < n; i++) {
+		exact = exact && spread_is_exact(&rows[i]->total);
+		write(exec->writer.table, rows[i]);
+	}
+	if (!exact)
+		report_note_median(exec->writer.table);
+	return n;
 }
 
 static void add_sum_row(struct table *table, struct kern_exec_row *row)
@@ -303,19 +351,8 @@ static void add_sum_row(struct table *table, struct kern_exec_row *row)
 
 static void write_sum(void *self, struct table *table, const struct run_info *run)
 {
-	struct kern_exec *exec = self;
-	bool exact = true;
-	size_t n;
-	struct kern_exec_row **rows = sorted_rows(exec, &n);
-
-	for (size_t i = 0; i < n; i++) {
-		exact = exact && spread_is_exact(&rows[i]->total);
-		add_sum_row(table, rows[i]);
-	}
-	free(rows);
-	if (!exact)
-		report_note_median(table);
-	add_notes(exec, run);
+	write_rows(self, compare_averages, add_sum_row);
+	add_notes(self, run);
 }
 
 const struct report_kind kern_exec_sum_report = {
@@ -326,4 +363,81 @@ const struct report_kind kern_exec_sum_report = {
 	.conclude = exec_conclude,
 	.clear = exec_clear,
 	.parts = { { NULL, NULL, TABLE_COLUMNS(sum_columns), write_sum } },
+};
+
+/* ---- launch_stats -------------------------------------------------------------------------- */
+
+/* What HTA takes for outliers. */
+#define LONG_CALL_NS  50000
+#define LONG_DELAY_NS 100000
+
+static const struct table_column stats_columns[] = {
+	{ "Launches", TABLE_NUMBER },    { "Call Avg", TABLE_DURATION },
+	{ "Call Med", TABLE_DURATION },  { "Call Max", TABLE_DURATION },
+	{ "Delay Avg", TABLE_DURATION }, { "Delay Med", TABLE_DURATION },
+	{ "Delay Max", TABLE_DURATION }, { "Run Avg", TABLE_DURATION },
+	{ "Run Med", TABLE_DURATION },   { "Run Max", TABLE_DURATION },
+	{ "Short", TABLE_NUMBER },       { "Long Calls", TABLE_NUMBER },
+	{ "Long Delays", TABLE_NUMBER }, { "Kernel Name", TABLE_TEXT },
+};
+
+/* A kernel of whatever process and thread is one row. */
+static void stats_pair(struct kern_exec *exec, const struct work_call *launch,
+                       const struct activity *activity)
+{
+	struct times times = times_of(launch, activity);
+	struct kern_exec_row_key key = { .kernel = activity->kernel->id };
+	struct kern_exec_row *row = count_times(exec, &key, &times, activity->kernel);
+
+	row->shorter += times.has_api && times.kernel_ns < times.api_ns;
+	row->long_calls += times.has_api && times.api_ns > LONG_CALL_NS;
+	row->long_delays += times.has_queue && times.queue_ns > LONG_DELAY_NS;
+}
+
+ORDER_POINTERS_BY(by_launches, struct kern_exec_row, DOWN(total.count), BY_TEXT(kernel_name));
+
+static void add_stats(struct table *table, struct spread *spread)
+{
+	double average = spread->count ? spread_average(spread) : NAN;
+	double median = spread->count ? spread_median(spread) : NAN;
+
+	TABLE_CELLS(table, average, median, TABLE_IF(spread->count, spread->max));
+}
+
+static void add_stats_row(struct table *table, struct kern_exec_row *row)
+{
+	table_u64(table, row->total.count);
+	add_stats(table, &row->api);
+	add_stats(table, &row->queue);
+	add_stats(table, &row->execution);
+	TABLE_LAST(table, row->shorter, row->long_calls, row->long_delays, row->kernel_name);
+}
+
+static void write_stats(void *self, struct table *table, const struct run_info *run)
+{
+	struct kern_exec *exec = self;
+
+	if (write_rows(exec, by_launches, add_stats_row))
+		table_note(table,
+		           "Call: the launch; Delay: from its return to the kernel's begin, "
+		           "of those that began later; Short: ran for less than their launch "
+		           "took; Long Calls, Long Delays: over 50 us and 100 us, as HTA "
+		           "counts");
+	if (!exec->writer.ran)
+		report_note_no_gpu_times(table, exec->writer.options.part, run);
+	else
+		note_unmatched(exec);
+	report_note_unjoined(&exec->writer.options);
+	report_note_refused(table, run);
+	report_note_estimated(table, run);
+}
+
+const struct report_kind launch_stats_report = {
+	.bytes = sizeof(struct kern_exec),
+	.init = exec_init,
+	.work = true,
+	.event = exec_event,
+	.conclude = exec_conclude,
+	.clear = exec_clear,
+	.parts = { { NULL, NULL, TABLE_COLUMNS(stats_columns), write_stats } },
 };
