@@ -301,8 +301,7 @@ static void add_stacks_json(struct json *json, const struct run_info *run,
 	if (any)
 		stack_counts_json(counts, json);
 	for (size_t i = 0; i < STACKS_MISSED_COUNT; i++) {
-		if (run->stacks.missed[i])
-			json_u64(json, stacks_keys[i], run->stacks.missed[i]);
+		json_u64_if(json, stacks_keys[i], run->stacks.missed[i]);
 	}
 	json_close(json, '}');
 }
@@ -326,8 +325,7 @@ void missed_json_and_stacks(struct json *json, const struct run_info *run,
 		json_u64(json, "damaged_chunks", run->damaged_chunks);
 		json_u64(json, "damaged_events", run->damaged_events);
 	}
-	if (run->over_budget)
-		json_u64(json, "file_over_budget", run->over_budget);
+	json_u64_if(json, "file_over_budget", run->over_budget);
 	json_open(json, "lost", '{');
 	for (size_t i = 0; i < LOST_COUNT; i++)
 		json_u64(json, lost_rows[i].key, run->lost[i]);
@@ -339,16 +337,11 @@ void missed_json_and_stacks(struct json *json, const struct run_info *run,
 
 		json_open(json, NULL, '{');
 		json_string(json, "kind", miss_rows[miss->kind].key);
-		if (miss->name)
-			json_string(json, "name", miss->name);
-		if (miss->lib)
-			json_string(json, "lib", miss->lib);
-		if (miss->pid)
-			json_u64(json, "pid", miss->pid);
-		if (miss->processes)
-			json_u64(json, "processes", miss->processes);
-		if (miss->calls)
-			json_u64(json, "calls", miss->calls);
+		json_string_if(json, "name", miss->name);
+		json_string_if(json, "lib", miss->lib);
+		json_u64_if(json, "pid", miss->pid);
+		json_u64_if(json, "processes", miss->processes);
+		json_u64_if(json, "calls", miss->calls);
 		json_string(json, "why", miss->why ? miss->why : "");
 		json_close(json, '}');
 	}

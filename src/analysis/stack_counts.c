@@ -101,8 +101,7 @@ void stack_counts_json(const struct stack_counts *counts, struct json *json)
 	json_u64(json, "whole", stack_counts_whole(counts));
 	json_open(json, "cut", '{');
 	for (int end = STACK_WHOLE + 1; end < STACK_END_COUNT; end++) {
-		if (counts->ends[end])
-			json_u64(json, stack_end_text((enum stack_end)end), counts->ends[end]);
+		json_u64_if(json, stack_end_text((enum stack_end)end), counts->ends[end]);
 	}
 	json_close(json, '}');
 	json_u64(json, "python_cut", counts->python_cut);

@@ -79,3 +79,15 @@ void json_null(struct json *json, const char *key)
 	begin_value(json, key);
 	buf_puts(json->out, "null");
 }
+
+void json_string_if(struct json *json, const char *key, const char *value)
+{
+	if (value)
+		json_string(json, key, value);
+}
+
+void json_u64_if(struct json *json, const char *key, uint64_t value)
+{
+	if (value)
+		json_u64(json, key, value);
+}

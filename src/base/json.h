@@ -27,3 +27,7 @@ void json_s64(struct json *json, const char *key, int64_t value);
 void json_fixed(struct json *json, const char *key, uint64_t value, unsigned decimals);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
+
+/* The same where there is one; nothing for NULL, and for 0. */
+void json_string_if(struct json *json, const char *key, const char *value);
+void json_u64_if(struct json *json, const char *key, uint64_t value);

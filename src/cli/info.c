@@ -504,12 +504,9 @@ static void json_events(struct json *json, const struct info *info)
 	json_u64(json, "failed", contents->failed);
 	json_u64(json, "unfinished", contents->unfinished);
 	json_u64(json, "captured", contents->captured);
-	if (contents->others[LAYER_KERNEL])
-		json_u64(json, "kernel_side", contents->others[LAYER_KERNEL]);
-	if (contents->others[LAYER_HOOK])
-		json_u64(json, "hooks", contents->others[LAYER_HOOK]);
-	if (contents->stalls)
-		json_u64(json, "stalls", contents->stalls);
+	json_u64_if(json, "kernel_side", contents->others[LAYER_KERNEL]);
+	json_u64_if(json, "hooks", contents->others[LAYER_HOOK]);
+	json_u64_if(json, "stalls", contents->stalls);
 	json_u64(json, "threads", contents->threads);
 	json_open(json, "activities", '{');
 	for (size_t i = 0; i < ACTIVITY_COUNT; i++)

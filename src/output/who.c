@@ -62,8 +62,7 @@ void who_json(const struct run_identity *identity, struct json *json)
 {
 	json_u64(json, "pid", identity->pid);
 	for (int i = 0; i < RUN_IDENTITY_WORDS; i++) {
-		if (identity->words[i])
-			json_string(json, run_identity_name(i), identity->words[i]);
+		json_string_if(json, run_identity_name(i), identity->words[i]);
 	}
 	json_open(json, "own_word", '[');
 	for (int i = 0; i < RUN_IDENTITY_WORDS; i++) {

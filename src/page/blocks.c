@@ -548,8 +548,7 @@ static void track_json(const struct page_track *track, struct json *json)
 	json_open(json, NULL, '{');
 	json_string(json, "kind", page_shapes[track->options.shape].name);
 	json_string(json, "title", track->options.title);
-	if (track->options.group)
-		json_string(json, "group", track->options.group);
+	json_string_if(json, "group", track->options.group);
 	json_u64(json, "process", track->options.process);
 	json_u64(json, "tid", track->options.tid);
 	json_string(json, "unit", track->options.unit ? track->options.unit : "");

@@ -239,8 +239,7 @@ static void page_json_run(const struct run_info *run, struct json *json)
 	         (unsigned long long)(run->begin_ns + (uint64_t)run->realtime_offset_ns));
 	json_open(json, "run", '{');
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
-		if (known[i].value)
-			json_string(json, known[i].key, known[i].value);
+		json_string_if(json, known[i].key, known[i].value);
 	}
 	json_string(json, "begin_ns_unix", begin); /* a number of that size is none in JavaScript */
 	json_u64(json, "duration_ns",

@@ -160,8 +160,7 @@ static void add_profile(struct scope *scope, const char *name, unsigned kinds)
 	for (uint32_t node = tree_next(tree, 0); node != KEEP_NONE; node = tree_next(tree, node)) {
 		uint64_t self = self_of(tree, node, kinds);
 
-		if (self)
-			json_u64(json, NULL, self);
+		json_u64_if(json, NULL, self);
 		lines_added(scope->lines, NULL);
 	}
 	json_close(json, ']');

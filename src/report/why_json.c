@@ -15,14 +15,10 @@ void why_json_place(const struct why *why, struct json *json, const char *key, u
 		const struct stack_frame *frame = chains_frame(why->facts.chains, nodes[i]);
 
 		json_open(json, NULL, '{');
-		if (frame->file)
-			json_string(json, "file", frame->file);
-		if (frame->line)
-			json_u64(json, "line", frame->line);
-		if (frame->function)
-			json_string(json, "function", frame->function);
-		if (frame->module)
-			json_string(json, "module", frame->module);
+		json_string_if(json, "file", frame->file);
+		json_u64_if(json, "line", frame->line);
+		json_string_if(json, "function", frame->function);
+		json_string_if(json, "module", frame->module);
 		json_close(json, '}');
 	}
 	json_close(json, ']');
@@ -170,11 +166,9 @@ static void why_json_change(const struct why *why, struct json *json, const char
 		json_u64(json, "waits", change->waits);
 	if (change->waits_chain)
 		why_json_place(why, json, "waits_place", change->waits_chain);
-	if (change->alike)
-		json_u64(json, "alike", change->alike);
+	json_u64_if(json, "alike", change->alike);
 	json_u64(json, "gain_ns", (uint64_t)change->gain_ns);
-	if (change->rival)
-		json_u64(json, "rival_pid", change->rival);
+	json_u64_if(json, "rival_pid", change->rival);
 	if (why_has_step(why, change->account))
 		json_u64(json, "ns_per_step",
 		         (uint64_t)(why_part(change) * (double)why_step_ns(steps)));
@@ -182,8 +176,7 @@ static void why_json_change(const struct why *why, struct json *json, const char
 	json_string(json, "sure", sure[change->sure]);
 	why_words_sure(change, &why->facts, &text);
 	json_string(json, "why", text.data);
-	if (hint)
-		json_string(json, "try", hint);
+	json_string_if(json, "try", hint);
 	json_close(json, '}');
 }
 
@@ -195,8 +188,7 @@ static void why_json_bound(const struct why *why, struct json *json)
 	const char *pipe = why_bound_name(why_bound_of(why->metrics, gpu));
 
 	json_string(json, "bound_by", account_cause_name(answer_bound(account)));
-	if (pipe)
-		json_string(json, "kernels_bound_by", pipe);
+	json_string_if(json, "kernels_bound_by", pipe);
 	why_json_longest(why, json);
 }
 

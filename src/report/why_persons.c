@@ -192,8 +192,7 @@ static void json_left(const struct collectives *of, struct json *json)
 		json_open(json, NULL, '{');
 		json_person(json, "user", of->left[i].person);
 		for (size_t k = 0; k < ARRAY_SIZE(tables); k++)
-			if (of->left[i].n[k])
-				json_u64(json, tables[k].key, of->left[i].n[k]);
+			json_u64_if(json, tables[k].key, of->left[i].n[k]);
 		json_close(json, '}');
 	}
 	json_close(json, ']');

@@ -102,8 +102,7 @@ void why_json_phases(const struct why *why, struct json *json, const struct acco
 
 		json_open(json, NULL, '{');
 		json_string(json, "phase", phase_kind_name(phase->kind));
-		if (phase->n_steps)
-			json_u64(json, "steps", phase->n_steps);
+		json_u64_if(json, "steps", phase->n_steps);
 		json_u64(json, "ns", phase->ns);
 		json_fixed(json, "percent", (uint64_t)(1000 * phase_share(account, phase) + 0.5),
 		           1);

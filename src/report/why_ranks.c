@@ -198,8 +198,7 @@ static void json_standings(const struct why *why, struct json *json,
 		json_close(json, '}');
 	}
 	json_close(json, ']');
-	if (standings->n_more)
-		json_u64(json, "standing_more", standings->n_more);
+	json_u64_if(json, "standing_more", standings->n_more);
 }
 
 void why_json_standing(const struct why *why, struct json *json)
@@ -287,8 +286,7 @@ static void json_late(const struct why *why, struct json *json, const char *key,
 	why_json_comm(json, comm->id[0]);
 	if (rank.len)
 		json_string(json, "rank", rank.data);
-	if (host)
-		json_string(json, "host", host);
+	json_string_if(json, "host", host);
 	json_u64(json, "pid", late->rank->process->pid);
 	json_u64(json, "collectives", late->n);
 	json_u64(json, "late", late->n_late);

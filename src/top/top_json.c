@@ -127,8 +127,7 @@ static const struct table_column stream_columns[] = {
 
 static void add_left_out(struct json *json, const char *key, size_t left_out)
 {
-	if (left_out)
-		json_u64(json, key, left_out);
+	json_u64_if(json, key, left_out);
 }
 
 static size_t first_rows(const struct top_items *items, size_t rows)
@@ -231,8 +230,7 @@ static void add_who(struct json *json, const struct top_page *page,
 	for (enum run_identity_word i = 0; i < RUN_IDENTITY_WORDS; i++) {
 		const char *word = top_who(page, process, i);
 
-		if (word)
-			json_string(json, run_identity_name(i), word);
+		json_string_if(json, run_identity_name(i), word);
 	}
 }
 

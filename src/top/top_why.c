@@ -429,8 +429,7 @@ static void write_answer(const struct answering *a, const char *text, struct buf
 	json_u64(&json, "until_ns", since_begin(a, a->to_ns));
 	add_left_out(a, &json);
 	why_add_json(a->answer, &json, "why");
-	if (text)
-		json_string(&json, "text", text);
+	json_string_if(&json, "text", text);
 	json_close(&json, '}');
 }
 

@@ -92,16 +92,11 @@ static void add_kind(struct json *json, const struct watch_memory_totals *totals
 static void json_add_frame(struct json *json, const char *key, const struct stack_frame *frame)
 {
 	json_open(json, key, '{');
-	if (frame->function)
-		json_string(json, "function", frame->function);
-	if (frame->module)
-		json_string(json, "module", frame->module);
-	if (frame->file)
-		json_string(json, "file", frame->file);
-	if (frame->line)
-		json_u64(json, "line", frame->line);
-	if (frame->offset)
-		json_u64(json, "offset", frame->offset);
+	json_string_if(json, "function", frame->function);
+	json_string_if(json, "module", frame->module);
+	json_string_if(json, "file", frame->file);
+	json_u64_if(json, "line", frame->line);
+	json_u64_if(json, "offset", frame->offset);
 	json_close(json, '}');
 }
 

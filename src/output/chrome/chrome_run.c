@@ -207,13 +207,10 @@ static void add_run(struct buf *out, const struct run_info *run, const struct si
 	buf_puts(out, "  \"cuscope\": {");
 	json_string(&json, "version", CUSCOPE_VERSION);
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
-		if (known[i].value)
-			json_string(&json, known[i].key, known[i].value);
+		json_string_if(&json, known[i].key, known[i].value);
 	}
-	if (sink->unjoined)
-		json_u64(&json, "not_joined", sink->unjoined);
-	if (stacks_left_out)
-		json_u64(&json, "stacks_left_out", stacks_left_out);
+	json_u64_if(&json, "not_joined", sink->unjoined);
+	json_u64_if(&json, "stacks_left_out", stacks_left_out);
 	add_who(&json, rows, run);
 	missed_json_and_stacks(&json, run, &sink->stacks);
 	if (missed_of_file(run, &file))
