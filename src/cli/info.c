@@ -61,12 +61,10 @@ static int info_add_processes(const struct contents *contents, const struct run_
 		else
 			others++;
 	}
-	if (run->identities_left_out)
-		table_note(table, "of %lu processes it is not known who they are",
-		           run->identities_left_out);
-	if (others)
-		table_note(table, "and %zu process%s without a CUDA call", others,
-		           others == 1 ? "" : "es");
+	table_note_if(table, run->identities_left_out,
+	              "of %lu processes it is not known who they are", run->identities_left_out);
+	table_note_if(table, others, "and %zu process%s without a CUDA call", others,
+	              others == 1 ? "" : "es");
 	rc = table_end(table, err);
 	table_close(table);
 	return rc;

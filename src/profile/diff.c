@@ -139,8 +139,7 @@ static void add_changes(struct table *table, const struct tree *tree, size_t mos
 	for (; shown < n && shown < most && fabs(points_of(&changes[shown])) >= LEAST_SHARE;
 	     shown++)
 		add_change(table, tree, &changes[shown], width);
-	if (!shown)
-		table_note(table, "No function's share changed by 0.1 points or more.");
+	table_note_if(table, !shown, "No function's share changed by 0.1 points or more.");
 }
 
 int profile_diff_functions(const struct profile_pair *pair, size_t functions,

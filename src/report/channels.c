@@ -99,14 +99,12 @@ static void write_row(struct report_writer *writer, const struct channel_row *ro
 
 static void write_notes(struct table *table, size_t n, const struct channels_left_out *left_out)
 {
-	if (!n)
-		table_note(table, "no channels were made while it was recorded: 'cuscope record "
-		                  "--kernel' has those of programs that begin meanwhile");
-	if (left_out->unknown)
-		table_note(table, "calls about channels whose making was not recorded: %lu",
-		           left_out->unknown);
-	if (left_out->no_room)
-		table_note(table, "%lu more had no room", left_out->no_room);
+	table_note_if(table, !n,
+	              "no channels were made while it was recorded: 'cuscope record --kernel' has "
+	              "those of programs that begin meanwhile");
+	table_note_if(table, left_out->unknown,
+	              "calls about channels whose making was not recorded: %lu", left_out->unknown);
+	table_note_if(table, left_out->no_room, "%lu more had no room", left_out->no_room);
 }
 
 static void write_channels(void *self, struct table *table, const struct run_info *run)

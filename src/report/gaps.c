@@ -136,20 +136,18 @@ static void write_gpu(struct gaps *gaps, const struct account *account)
 /* Whether a call came before or after a gap's begin is what tells its cause. */
 static void note_clock(struct table *table, const struct run_info *run)
 {
-	if (run->gpu_clock_error_ns)
-		table_note(table,
-		           "times of the GPU can be off by %s against those of calls, so causes of "
-		           "gaps that are not longer can be wrong",
-		           TEXT_DURATION(run->gpu_clock_error_ns));
+	table_note_if(table, run->gpu_clock_error_ns,
+	              "times of the GPU can be off by %s against those of calls, so causes of gaps "
+	              "that are not longer can be wrong",
+	              TEXT_DURATION(run->gpu_clock_error_ns));
 }
 
 static void note_sampled(struct gaps *gaps)
 {
-	if (gaps->answer->facts->resolution_ns)
-		table_note(gaps->writer.table,
-		           "GPUs were seen from outside: when they were busy is known within %s, "
-		           "what ran is not",
-		           TEXT_DURATION(gaps->answer->facts->resolution_ns));
+	table_note_if(gaps->writer.table, gaps->answer->facts->resolution_ns,
+	              "GPUs were seen from outside: when they were busy is known within %s, what "
+	              "ran is not",
+	              TEXT_DURATION(gaps->answer->facts->resolution_ns));
 }
 
 static void note_gpus(struct gaps *gaps, const struct run_info *run)
@@ -172,9 +170,9 @@ static void note_gpus(struct gaps *gaps, const struct run_info *run)
 	note_sampled(gaps);
 	report_note_gpu_lost(table, run);
 	report_note_estimated(table, run);
-	if (gaps->answer->accounts->left_out)
-		table_note(table, "left out, those with least work: %zu GPUs",
-		           gaps->answer->accounts->left_out);
+	table_note_if(table, gaps->answer->accounts->left_out,
+	              "left out, those with least work: %zu GPUs",
+	              gaps->answer->accounts->left_out);
 }
 
 static void write_gpus(void *self, struct table *table, const struct run_info *run)
@@ -211,9 +209,8 @@ static void write_causes(void *self, struct table *table, const struct run_info 
 			           account_cause_text(rows[k].most->cause));
 		}
 	}
-	if (gaps->n)
-		table_note(table, "Share: of busy and idle time together, as 'cuscope report FILE "
-		                  "why' has it");
+	table_note_if(table, gaps->n,
+	              "Share: of busy and idle time together, as 'cuscope report FILE why' has it");
 }
 
 /* From the GPU on: "a pipe is waited for in train.py:91 loop, there ...". */
@@ -296,11 +293,9 @@ static void write_places(void *self, struct table *table, const struct run_info 
 			table_end_row(table);
 		}
 	}
-	if (left_out)
-		table_note(table,
-		           "left out, below 0.1 %% of the time each: %zu (csv and json "
-		           "have them)",
-		           left_out);
+	table_note_if(table, left_out,
+	              "left out, below 0.1 %% of the time each: %zu (csv and json have them)",
+	              left_out);
 }
 
 /* ---- the longest ----------------------------------------------------------------------------- */

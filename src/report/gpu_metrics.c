@@ -84,8 +84,7 @@ static void note_source(struct table *table, const struct metrics_gpu *gpu)
 
 static void note_count(struct table *table, const char *what, uint64_t count)
 {
-	if (count)
-		table_note(table, "%s: %lu", what, count);
+	table_note_if(table, count, "%s: %lu", what, count);
 }
 
 static void note_missed(struct table *table, const struct run_metrics *run)
@@ -104,9 +103,9 @@ static void write_notes(struct metrics_report *report, const struct run_info *ru
 
 	for (size_t i = 0; i < n; i++)
 		note_source(table, &gpus[i]);
-	if (!n)
-		table_note(table, "no metrics of GPUs were recorded: 'cuscope record' reads them "
-		                  "where NVML is, but for --no-gpu-metrics");
+	table_note_if(table, !n,
+	              "no metrics of GPUs were recorded: 'cuscope record' reads them where NVML "
+	              "is, but for --no-gpu-metrics");
 	note_missed(table, &run->metrics);
 }
 
@@ -149,9 +148,9 @@ static void write_kernels(void *self, struct table *table, const struct run_info
 		TABLE_CELLS(table, rows[i].sm, rows[i].tensor, rows[i].dram);
 		table_row(table, &rows[i]);
 	}
-	if (kernel_metrics_of_several(report->kernels))
-		table_note(table, "not told of several GPUs, since it is not known which of them a "
-		                  "process calls 0");
+	table_note_if(
+		table, kernel_metrics_of_several(report->kernels),
+		"not told of several GPUs, since it is not known which of them a process calls 0");
 	note_count(table, "left out, since other kernels of 1 ms or longer ran at the same time",
 	           kernel_metrics_together(report->kernels));
 	note_count(table, "left out, since samples are missing",

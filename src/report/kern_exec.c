@@ -67,11 +67,9 @@ struct kern_exec {
 
 static void note_unmatched(const struct kern_exec *exec)
 {
-	if (exec->unmatched)
-		table_note(exec->writer.table,
-		           "kernels left out, whose launch was not recorded or is no longer known: "
-		           "%lu",
-		           exec->unmatched);
+	table_note_if(exec->writer.table, exec->unmatched,
+	              "kernels left out, whose launch was not recorded or is no longer known: %lu",
+	              exec->unmatched);
 }
 
 static void add_notes(struct kern_exec *exec, const struct run_info *run)

@@ -307,16 +307,15 @@ static void write_makers(void *self, struct table *table, const struct run_info 
 	report->outside.name = "(in no CUDA call)";
 	if (report->outside.driver_calls)
 		write_maker(table, &report->outside);
-	if (report->unplaced)
-		table_note(table, "calls that are in none of these rows, for want of room: %lu",
-		           report->unplaced);
+	table_note_if(table, report->unplaced,
+	              "calls that are in none of these rows, for want of room: %lu",
+	              report->unplaced);
 }
 
 static void note_missed(struct table *table, const struct run_info *run)
 {
 	for (enum lost_reason i = 0; i < LOST_COUNT; i++) {
-		if (run->lost[i])
-			table_note(table, "%lu: %s", run->lost[i], lost_reason_text(i));
+		table_note_if(table, run->lost[i], "%lu: %s", run->lost[i], lost_reason_text(i));
 	}
 }
 

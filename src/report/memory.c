@@ -39,19 +39,15 @@ static void note_what_is_not_followed(struct table *table, const struct memory *
 	const struct memory_totals *all = memory_totals(memory, MEMORY_NONE);
 	uint64_t unknown = memory_unknown_frees(memory);
 
-	if (unknown)
-		table_note(table, "%lu free%s of memory whose allocation was not recorded", unknown,
-		           unknown == 1 ? "" : "s");
-	if (all->replaced.count)
-		table_note(table,
-		           "%lu allocation%s whose free was not seen: the address was given out "
-		           "again",
-		           all->replaced.count, all->replaced.count == 1 ? "" : "s");
-	if (all->untracked.count)
-		table_note(table,
-		           "only Count and Allocated have %lu allocation%s that had no recorded "
-		           "return, or came while 65,536 others were live",
-		           all->untracked.count, all->untracked.count == 1 ? "" : "s");
+	table_note_if(table, unknown, "%lu free%s of memory whose allocation was not recorded",
+	              unknown, unknown == 1 ? "" : "s");
+	table_note_if(table, all->replaced.count,
+	              "%lu allocation%s whose free was not seen: the address was given out again",
+	              all->replaced.count, all->replaced.count == 1 ? "" : "s");
+	table_note_if(table, all->untracked.count,
+	              "only Count and Allocated have %lu allocation%s that had no recorded return, "
+	              "or came while 65,536 others were live",
+	              all->untracked.count, all->untracked.count == 1 ? "" : "s");
 }
 
 static void write_kinds(void *self, struct table *table, const struct run_info *run)
@@ -63,9 +59,9 @@ static void write_kinds(void *self, struct table *table, const struct run_info *
 
 	for (size_t i = 0; i < n; i++)
 		write_kind(table, &rows[i]);
-	if (n)
-		table_note(table, "By Context, By Exit: never freed, gone with a context or device "
-		                  "reset, or with the process");
+	table_note_if(table, n,
+	              "By Context, By Exit: never freed, gone with a context or device reset, or "
+	              "with the process");
 	note_what_is_not_followed(table, memory);
 	report_note_estimated(table, run);
 }
@@ -182,9 +178,9 @@ static void write_nvml(void *self, struct table *table, const struct run_info *r
 	}
 	table_note(table, "Rest: contexts, code, local memory, what pools keep; NVML tells "
 	                  "no parts, and was asked every 3 s");
-	if (older)
-		table_note(table, "of processes that NVML knew before the recording, Rest "
-		                  "has what they allocated before");
+	table_note_if(table, older,
+	              "of processes that NVML knew before the recording, Rest has what they "
+	              "allocated before");
 }
 
 /* ---- what stayed --------------------------------------------------------------------------- */
@@ -222,8 +218,7 @@ static void write_kept(void *self, struct table *table, const struct run_info *r
 			table_text(table, memory_use_place(writer->analysis, a));
 		table_end_row(table);
 	}
-	if (n == MEMORY_BIGGEST)
-		table_note(table, "at most %d are kept", MEMORY_BIGGEST);
+	table_note_if(table, n == MEMORY_BIGGEST, "at most %d are kept", MEMORY_BIGGEST);
 }
 
 const struct report_kind memory_report = {

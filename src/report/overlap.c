@@ -83,8 +83,8 @@ static void write_overlap(void *self, struct table *table, const struct run_info
 		                  "nothing ran; A+B: while both ran; Hidden: of the time of "
 		                  "communication while something was computed, of copies and sets "
 		                  "while a kernel ran");
-	if (facts->left_out)
-		table_note(table, "left out, for want of room: %lu events", facts->left_out);
+	table_note_if(table, facts->left_out, "left out, for want of room: %lu events",
+	              facts->left_out);
 	report_note_gpu_lost(table, run);
 }
 

@@ -65,10 +65,9 @@ static void write_processes(void *self, struct table *table, const struct run_in
 		table_row(table, &shown);
 		running |= !rows[i].ended;
 	}
-	if (n)
-		table_note(table,
-		           "In CUDA: of all threads together; Peak and Live: memory of all kinds%s",
-		           running ? "; End: - still ran when the trace ended" : "");
+	table_note_if(table, n,
+	              "In CUDA: of all threads together; Peak and Live: memory of all kinds%s",
+	              running ? "; End: - still ran when the trace ended" : "");
 	report_note_durations(table, run);
 	report_note_estimated(table, run);
 }

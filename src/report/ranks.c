@@ -148,46 +148,38 @@ static void note_unmatched(const struct ranks_report *report)
 	const struct collectives *of = &report->answer->facts->collectives;
 	struct table *table = report->writer.table;
 
-	if (!of->n_calls && !of->n_told)
-		table_note(table,
-		           "no collectives: libnccl was not used, or was not hooked (why and "
-		           "record --gpu do; --hooks nccl)");
-	if (of->lost)
-		table_note(table,
-		           "calls were lost: only those are matched between which NCCL's RAS "
-		           "counted as many as were seen, in all of their ranks");
-	if (of->unknown)
-		table_note(table,
-		           "%lu calls are of communicators that were made before the recording "
-		           "began and that NCCL's RAS does not know, and are matched with none",
-		           of->unknown);
-	if (of->uncounted)
-		table_note(table,
-		           "%lu calls are matched with none: how many of their communicators came "
-		           "before is not known for certain by NCCL's RAS",
-		           of->uncounted);
-	if (of->unpaired)
-		table_note(table, "%lu calls to send and receive have no number, and are left out",
-		           of->unpaired);
+	table_note_if(table, !of->n_calls && !of->n_told,
+	              "no collectives: libnccl was not used, or was not hooked (why and record "
+	              "--gpu do; --hooks nccl)");
+	table_note_if(table, of->lost,
+	              "calls were lost: only those are matched between which NCCL's RAS counted as "
+	              "many as were seen, in all of their ranks");
+	table_note_if(table, of->unknown,
+	              "%lu calls are of communicators that were made before the recording began "
+	              "and that NCCL's RAS does not know, and are matched with none",
+	              of->unknown);
+	table_note_if(table, of->uncounted,
+	              "%lu calls are matched with none: how many of their communicators came "
+	              "before is not known for certain by NCCL's RAS",
+	              of->uncounted);
+	table_note_if(table, of->unpaired,
+	              "%lu calls to send and receive have no number, and are left out",
+	              of->unpaired);
 	for (size_t i = 0; i < of->n_comms; i++)
 		partly |= of->comms[i].partly;
-	if (of->alone)
-		table_note(table, "%lu collectives were seen in one rank alone%s", of->alone,
-		           partly ? ", or not in all ranks where some of their calls are matched "
-		                    "with none"
-		                  : "");
-	if (report->answer->facts->n_talks_alone)
-		table_note(table,
-		           "%zu kernels of communication are of no collective that is matched: of "
-		           "CUDA graphs, of other libraries, or of the calls above",
-		           report->answer->facts->n_talks_alone);
+	table_note_if(
+		table, of->alone, "%lu collectives were seen in one rank alone%s", of->alone,
+		partly ? ", or not in all ranks where some of their calls are matched with none"
+		       : "");
+	table_note_if(table, report->answer->facts->n_talks_alone,
+	              "%zu kernels of communication are of no collective that is matched: of CUDA "
+	              "graphs, of other libraries, or of the calls above",
+	              report->answer->facts->n_talks_alone);
 	for (size_t i = 0; i < of->n_comms; i++)
-		if (of->comms[i].unlike)
-			table_note(
-				table,
-				"communicator %08lx is left out: its ranks do not say the same of "
-				"%lu collectives, so some of its calls were not seen",
-				of->comms[i].id[0] >> 32, of->comms[i].unlike);
+		table_note_if(table, of->comms[i].unlike,
+		              "communicator %08lx is left out: its ranks do not say the same of "
+		              "%lu collectives, so some of its calls were not seen",
+		              of->comms[i].id[0] >> 32, of->comms[i].unlike);
 }
 
 /* Nobody waits for the one that was late before as long as for who has not come. */
@@ -199,9 +191,8 @@ static void note_standing(const struct ranks_report *report, const struct standi
 		why_words_standing(&standings->of[i], &text);
 		table_note(report->writer.table, "%s", text.data);
 	}
-	if (standings->n_more)
-		table_note(report->writer.table, "%zu more communicators stand still",
-		           standings->n_more);
+	table_note_if(report->writer.table, standings->n_more, "%zu more communicators stand still",
+	              standings->n_more);
 }
 
 static void note_person(void *data, const char *sentence)
@@ -229,11 +220,10 @@ static void note_clocks(const struct ranks_report *report)
 	if (!text.len)
 		return;
 	table_note(report->writer.table, "%s", text.data);
-	if (report->ranks.n_unclear)
-		table_note(report->writer.table,
-		           "inconclusive, and not counted as late: the last ranks of %lu "
-		           "collectives, which are less behind than clocks are good for",
-		           report->ranks.n_unclear);
+	table_note_if(report->writer.table, report->ranks.n_unclear,
+	              "inconclusive, and not counted as late: the last ranks of %lu collectives, "
+	              "which are less behind than clocks are good for",
+	              report->ranks.n_unclear);
 }
 
 static bool any_by_calls(const struct ranks *ranks)
@@ -260,20 +250,18 @@ static void write_ranks(void *self, struct table *table, const struct run_info *
 	for (size_t i = 0; i < ranks->n_late; i++)
 		if (!standings_are_of(standings, ranks->late[i]->rank->person))
 			note_late(report, ranks->late[i]);
-	if (!ranks->n_late && ranks->held_ns && !standings->n)
-		table_note(table, "no rank is waited for much more than others");
+	table_note_if(table, !ranks->n_late && ranks->held_ns && !standings->n,
+	              "no rank is waited for much more than others");
 	note_clocks(report);
 	note_unmatched(report);
 	why_words_persons(report->answer->facts, note_person, table);
-	if (report->answer->facts->collectives.n_all)
-		table_note(table,
-		           "Held: the others waited for it alone, while their GPUs ran nothing "
-		           "else; Late: came last to those that are nine tenths of that, and how "
-		           "long they waited; Waited: for others");
-	if (any_by_calls(ranks))
-		table_note(table,
-		           "ranks whose kernels were not measured come by their calls: what their "
-		           "GPUs ran while they waited is not known, and all of it counts");
+	table_note_if(table, report->answer->facts->collectives.n_all,
+	              "Held: the others waited for it alone, while their GPUs ran nothing else; "
+	              "Late: came last to those that are nine tenths of that, and how long they "
+	              "waited; Waited: for others");
+	table_note_if(table, any_by_calls(ranks),
+	              "ranks whose kernels were not measured come by their calls: what their GPUs "
+	              "ran while they waited is not known, and all of it counts");
 	report_note_estimated(table, run);
 }
 
@@ -285,10 +273,9 @@ static void write_standing(void *self, struct table *table, const struct run_inf
 	for (size_t i = 0; i < standings->n; i++)
 		for (uint32_t k = 0; k < standings->of[i].n; k++)
 			write_standing_row(report, &standings->of[i], standings->of[i].ranks[k]);
-	if (standings->n)
-		table_note(table,
-		           "Behind: launches that others have and it has not; Still: for how long "
-		           "at least no rank has launched any; Does: its first thread, at the end");
+	table_note_if(table, standings->n,
+	              "Behind: launches that others have and it has not; Still: for how long at "
+	              "least no rank has launched any; Does: its first thread, at the end");
 }
 
 static void write_late(void *self, struct table *table, const struct run_info *run)
@@ -302,13 +289,11 @@ static void write_late(void *self, struct table *table, const struct run_info *r
 		write_late_row(report, &report->ranks.rows[i]);
 		any = true;
 	}
-	if (any)
-		table_note(table,
-		           "Last: came last by more than 10 us; MAD, 99 %%: of Late above; Beside: "
-		           "others' GPUs ran other kernels while these waited for it; For Longer: "
-		           "what it does for longer than the others, and of what share of all such "
-		           "time; "
-		           "while others wait for it, where no other was recorded");
+	table_note_if(table, any,
+	              "Last: came last by more than 10 us; MAD, 99 %%: of Late above; Beside: "
+	              "others' GPUs ran other kernels while these waited for it; For Longer: what "
+	              "it does for longer than the others, and of what share of all such time; "
+	              "while others wait for it, where no other was recorded");
 }
 
 static void write_kinds(void *self, struct table *table, const struct run_info *run)
@@ -333,11 +318,10 @@ static void write_kinds(void *self, struct table *table, const struct run_info *
 		table_share(table, kind->waiting_ns, kind->waiting_ns + kind->transfer_ns);
 		TABLE_LAST(table, classes[rank_kind_class(kind)], collective_kind_name(kind->kind));
 	}
-	if (report->ranks.n_kinds)
-		table_note(table,
-		           "Ranks: that were recorded; Measured: those whose kernels were; "
-		           "Transfer: from the last rank's begin to the end; Waiting: of all "
-		           "others before that, on average, whatever their GPUs ran beside it");
+	table_note_if(table, report->ranks.n_kinds,
+	              "Ranks: that were recorded; Measured: those whose kernels were; Transfer: "
+	              "from the last rank's begin to the end; Waiting: of all others before that, "
+	              "on average, whatever their GPUs ran beside it");
 }
 
 static void ranks_report_clear(void *self)

@@ -352,38 +352,33 @@ bool report_is_chosen(const struct report_options *options, const struct run_inf
 
 void report_note_whole_graphs(struct table *table, uint64_t count)
 {
-	if (count)
-		table_note(table,
-		           "graph launches recorded as wholes, whose kernels are not known: %lu "
-		           "(--gpu without 'graphs' records their kernels)",
-		           count);
+	table_note_if(table, count,
+	              "graph launches recorded as wholes, whose kernels are not known: %lu (--gpu "
+	              "without 'graphs' records their kernels)",
+	              count);
 }
 
 void report_note_nested(struct table *table, uint64_t left_out)
 {
-	if (left_out)
-		table_note(table, "calls made by other calls, left out (--nested shows them): %lu",
-		           left_out);
+	table_note_if(table, left_out,
+	              "calls made by other calls, left out (--nested shows them): %lu", left_out);
 }
 
 void report_note_shutdown(struct table *table, uint64_t calls)
 {
-	if (calls)
-		table_note(table,
-		           "harmless: %lu that came at the end of the process, when CUDA was shut "
-		           "down already",
-		           calls);
+	table_note_if(table, calls,
+	              "harmless: %lu that came at the end of the process, when CUDA was shut down "
+	              "already",
+	              calls);
 }
 
 void report_note_gpu_lost(struct table *table, const struct run_info *run)
 {
 	uint64_t lost = missed_of(run->lost, MISSED_GPU_WORK);
 
-	if (lost)
-		table_note(table,
-		           "activities of GPUs that were lost: %lu; idle time is less than "
-		           "it seems",
-		           lost);
+	table_note_if(table, lost,
+	              "activities of GPUs that were lost: %lu; idle time is less than it seems",
+	              lost);
 	for (size_t i = 0; i < run->n_misses; i++) {
 		const struct miss *miss = &run->misses[i];
 
@@ -398,11 +393,10 @@ void report_note_gpu_lost(struct table *table, const struct run_info *run)
 
 void report_note_busy_short(struct table *table, uint64_t short_ns)
 {
-	if (short_ns)
-		table_note(table,
-		           "busy times can be short by %s in all: of work that became known too "
-		           "late to tell whether it ran beside other work",
-		           TEXT_DURATION(short_ns));
+	table_note_if(table, short_ns,
+	              "busy times can be short by %s in all: of work that became known too late to "
+	              "tell whether it ran beside other work",
+	              TEXT_DURATION(short_ns));
 }
 
 void report_note_no_stacks(struct table *table, const struct run_info *run, uint64_t calls,
@@ -463,30 +457,28 @@ static void note_missed(struct table *table, const struct run_info *run, enum mi
 	}
 	if (n > PARTIAL_SHOWN)
 		buf_printf(&names, " and %zu more", n - PARTIAL_SHOWN);
-	if (n)
-		table_note(table, "%s: %s", what, names.data);
+	table_note_if(table, n, "%s: %s", what, names.data);
 }
 
 void report_note_unjoined(const struct report_options *options)
 {
 	uint64_t unjoined = options->work ? work_unjoined(options->work) : 0;
 
-	if (unjoined)
-		table_note(options->table, "work whose call was forgotten for want of room: %lu",
-		           unjoined);
+	table_note_if(options->table, unjoined,
+	              "work whose call was forgotten for want of room: %lu", unjoined);
 }
 
 void report_note_durations(struct table *table, const struct run_info *run)
 {
-	if (!run->returns)
-		table_note(table, "no durations: this trace was recorded without returns");
+	table_note_if(table, !run->returns,
+	              "no durations: this trace was recorded without returns");
 }
 
 void report_note_refused(struct table *table, const struct run_info *run)
 {
 	for (size_t i = 0; i < run->n_misses; i++) {
-		if (run->misses[i].kind == MISS_NOT_LOOKED)
-			table_note(table, "not looked at: %s", run->misses[i].why);
+		table_note_if(table, run->misses[i].kind == MISS_NOT_LOOKED, "not looked at: %s",
+		              run->misses[i].why);
 	}
 }
 
@@ -499,9 +491,8 @@ void report_note_estimated(struct table *table, const struct run_info *run)
 	note_missed(table, run, MISS_COUNTED,
 	            "counted inside of processes, and not recorded one by one, so that all else "
 	            "here is of other calls");
-	if (run->estimate_scale > 1)
-		table_note(table,
-		           "calls were recorded in windows of time: about %.2f times as much "
-		           "happened as is counted here",
-		           run->estimate_scale);
+	table_note_if(table, run->estimate_scale > 1,
+	              "calls were recorded in windows of time: about %.2f times as much happened "
+	              "as is counted here",
+	              run->estimate_scale);
 }

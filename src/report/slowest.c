@@ -88,8 +88,8 @@ static void write_rows(struct report_writer *writer, const struct run_info *run)
 		write_row(writer, &rows[i], single ? 0 : counts[i]);
 	if (!longest_all_single(counts, n_groups))
 		report_note_grouped(writer->table, "calls", n);
-	if (most > LONGEST_MOST && n == LONGEST_MOST)
-		table_note(writer->table, "at most %d calls are kept", LONGEST_MOST);
+	table_note_if(writer->table, most > LONGEST_MOST && n == LONGEST_MOST,
+	              "at most %d calls are kept", LONGEST_MOST);
 }
 
 static void write_slowest(void *self, struct table *table, const struct run_info *run)
@@ -98,9 +98,8 @@ static void write_slowest(void *self, struct table *table, const struct run_info
 	uint64_t unfinished = slowest_unfinished(writer->analysis);
 
 	write_rows(writer, run);
-	if (unfinished)
-		table_note(table, "%lu call%s never returned: how long is not known", unfinished,
-		           unfinished == 1 ? "" : "s");
+	table_note_if(table, unfinished, "%lu call%s never returned: how long is not known",
+	              unfinished, unfinished == 1 ? "" : "s");
 	report_note_durations(table, run);
 }
 

@@ -36,13 +36,11 @@ static void note_windows(struct table *table, const struct stalls_all *all)
 	}
 	table_note(table, "%lu windows of %.1f ms in all, in which CUPTI's calls took %.1f ms",
 	           all->windows, (double)all->ns / 1e6, (double)all->cost_ns / 1e6);
-	if (all->dropped)
-		table_note(table, "samples that were lost: %lu", all->dropped);
-	if (all->foreign)
-		table_note(table, "samples of kernels that CUPTI does not tell of: %lu",
-		           all->foreign);
-	if (all->left_out)
-		table_note(table, "samples that there was no row for: %lu", all->left_out);
+	table_note_if(table, all->dropped, "samples that were lost: %lu", all->dropped);
+	table_note_if(table, all->foreign, "samples of kernels that CUPTI does not tell of: %lu",
+	              all->foreign);
+	table_note_if(table, all->left_out, "samples that there was no row for: %lu",
+	              all->left_out);
 }
 
 static void write_reasons(void *self, struct table *table, const struct run_info *run)

@@ -47,16 +47,14 @@ static void write_streams(void *self, struct table *table, const struct run_info
 	report_begin(writer, run, NULL, TABLE_COLUMNS(columns));
 	for (size_t i = 0; i < n; i++)
 		write_row(table, &rows[i]);
-	if (n)
-		table_note(table,
-		           "Sync Time: in calls that wait for this stream or an event on it; "
-		           "cudaDeviceSynchronize waits for all and is in none");
-	if (n && !gpu_times)
-		table_note(table, "GPU Busy: %s",
-		           writer->options.part ? "there are no GPU times in this part of the trace"
-		           : missed_gpu_times(run)
-		                   ? "GPU times were wanted, and did not come"
-		                   : "GPU times were not recorded (cuscope record --gpu does)");
+	table_note_if(table, n,
+	              "Sync Time: in calls that wait for this stream or an event on it; "
+	              "cudaDeviceSynchronize waits for all and is in none");
+	table_note_if(table, n && !gpu_times, "GPU Busy: %s",
+	              writer->options.part ? "there are no GPU times in this part of the trace"
+	              : missed_gpu_times(run)
+	                      ? "GPU times were wanted, and did not come"
+	                      : "GPU times were not recorded (cuscope record --gpu does)");
 	report_note_busy_short(table, short_ns);
 	report_note_unjoined(&writer->options);
 	report_note_estimated(table, run);

@@ -331,9 +331,9 @@ static void add_notes(struct sums *sums, bool exact, const struct run_info *run)
 	if (sums->places)
 		report_note_no_stacks(table, run, sums->placeless, sums->called);
 	report_note_whole_graphs(table, sums->hidden);
-	if (sums->endless)
-		table_note(table, "calls without a duration, whose return was not recorded: %lu",
-		           sums->endless);
+	table_note_if(table, sums->endless,
+	              "calls without a duration, whose return was not recorded: %lu",
+	              sums->endless);
 	report_note_estimated(table, run);
 }
 

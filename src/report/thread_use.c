@@ -58,10 +58,9 @@ static void write_threads(void *self, struct table *table, const struct run_info
 
 	for (size_t i = 0; i < n; i++)
 		write_row(table, &rows[i], run->returns);
-	if (n)
-		table_note(table,
-		           "In CUDA (%%): of the time from a thread's first call to its last; "
-		           "Waiting: in calls that wait for the device");
+	table_note_if(table, n,
+	              "In CUDA (%%): of the time from a thread's first call to its last; Waiting: "
+	              "in calls that wait for the device");
 	report_note_durations(table, run);
 	report_note_estimated(table, run);
 }

@@ -49,13 +49,11 @@ size_t managed_rows_write(struct table *table, struct consumer *managed_use)
 		unknown |= !rows[i].process->pid && rows[i].event.kind != MANAGED_FAULT_BATCH;
 		shown++;
 	}
-	if (shown)
-		table_note(table, "Med Bytes: half of them have at most so many");
-	if (unknown)
-		table_note(table, "PID 0: whose memory it is, is not known; it was used before the "
-		                  "trace began, and only by a GPU since");
-	if (dropped)
-		table_note(table, "%lu more events had no room", dropped);
+	table_note_if(table, shown, "Med Bytes: half of them have at most so many");
+	table_note_if(table, unknown,
+	              "PID 0: whose memory it is, is not known; it was used before the trace "
+	              "began, and only by a GPU since");
+	table_note_if(table, dropped, "%lu more events had no room", dropped);
 	return shown;
 }
 
@@ -111,9 +109,8 @@ static void write_allocations(void *self, struct table *table, const struct run_
 		unknown |= !rows[i].function;
 	}
 	buf_free(&text);
-	if (unknown)
-		table_note(table, "without a function: no call that made this memory was "
-		                  "recorded");
+	table_note_if(table, unknown,
+	              "without a function: no call that made this memory was recorded");
 }
 
 const struct report_kind uvm_report = {

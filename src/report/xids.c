@@ -53,8 +53,7 @@ size_t xid_rows_write(struct table *table, const struct xids *xids)
 		if (xid && !came_before(rows, i))
 			table_note(table, "%u: %s", xid->number, xid->meaning);
 	}
-	if (more)
-		table_note(table, "%lu more Xids", more);
+	table_note_if(table, more, "%lu more Xids", more);
 	return n;
 }
 

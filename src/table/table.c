@@ -370,16 +370,33 @@ void table_end_row(struct table *table)
 
 /* ---- ends ---------------------------------------------------------------------------------- */
 
-void table_note(struct table *table, const char *fmt, ...)
+static __attribute__((format(printf, 2, 0))) void note_add(struct table *table, const char *fmt,
+                                                           va_list ap)
 {
 	AT_END(buf_free) struct buf note = { 0 };
+
+	buf_vprintf(&note, fmt, ap);
+	text_add_safe(&table->notes, note.data ? note.data : ""); /* names may stand in it */
+	buf_putc(&table->notes, '\n');
+}
+
+void table_note(struct table *table, const char *fmt, ...)
+{
 	va_list ap;
 
 	va_start(ap, fmt);
-	buf_vprintf(&note, fmt, ap);
+	note_add(table, fmt, ap);
 	va_end(ap);
-	text_add_safe(&table->notes, note.data ? note.data : ""); /* names may stand in it */
-	buf_putc(&table->notes, '\n');
+}
+
+void table_note_if(struct table *table, bool is, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (is)
+		note_add(table, fmt, ap);
+	va_end(ap);
 }
 
 int table_failed(const struct table *table, struct err *err)

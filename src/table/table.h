@@ -277,6 +277,10 @@ int table_passage(struct table *table, const struct table_passage *passage, stru
 /* A sentence below the table that is open or will be next. */
 void table_note(struct table *table, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* The same where something is so. What the sentence is made of has to be there in any case. */
+void table_note_if(struct table *table, bool is, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* 0, or the failure so far: no row will be written any more. */
 int table_failed(const struct table *table, struct err *err);
 

@@ -409,8 +409,8 @@ struct table *page_table(const struct page_out *out)
 
 void page_note_more(const struct page_out *out, size_t rows)
 {
-	if (rows > out->options->top)
-		table_note(out->table, "... and %zu more (--top)", rows - out->options->top);
+	table_note_if(out->table, rows > out->options->top, "... and %zu more (--top)",
+	              rows - out->options->top);
 }
 
 /* ---- what a page says of itself ------------------------------------------------------------ */

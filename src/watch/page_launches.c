@@ -89,14 +89,11 @@ static void add_notes(const struct page_out *out)
 		captured += copies->rows[i].captured;
 		failed += copies->rows[i].failed;
 	}
-	if (unsized)
-		table_note(out->table, "%lu of the calls are of an unknown size: batches, arrays",
-		           unsized);
-	if (captured)
-		table_note(out->table, "%lu calls were recorded into a graph and did not run",
-		           captured);
-	if (failed)
-		table_note(out->table, "%lu calls failed", failed);
+	table_note_if(out->table, unsized,
+	              "%lu of the calls are of an unknown size: batches, arrays", unsized);
+	table_note_if(out->table, captured, "%lu calls were recorded into a graph and did not run",
+	              captured);
+	table_note_if(out->table, failed, "%lu calls failed", failed);
 }
 
 static void add_sizes(const struct watch_copies *copies, struct buf *out)

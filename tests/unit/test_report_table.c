@@ -317,7 +317,8 @@ static void test_html_tells_columns_rows_and_notes(void **state)
 		table_u64(table, 7);
 		table_text(table, i ? NULL : "a \"b\"");
 		table_end_row(table);
-		table_note(table, "a note");
+		table_note_if(table, true, "a %s", "note");
+		table_note_if(table, false, "a note on what is not so");
 		assert_int_equal(table_end(table, NULL), 0);
 	}
 	finish_table(table);

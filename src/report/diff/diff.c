@@ -333,11 +333,10 @@ static void note_missing_gpu_times(const struct diff *diff, size_t i, struct tab
 static void note_estimates(const struct run_info *const runs[DIFF_SIDES], struct table *table)
 {
 	for (int side = 0; side < DIFF_SIDES; side++) {
-		if (runs[side]->estimate_scale > 1)
-			table_note(table,
-			           "%c was recorded in windows of time: about %.2f times as much "
-			           "happened as is counted here",
-			           'A' + side, runs[side]->estimate_scale);
+		table_note_if(table, runs[side]->estimate_scale > 1,
+		              "%c was recorded in windows of time: about %.2f times as much "
+		              "happened as is counted here",
+		              'A' + side, runs[side]->estimate_scale);
 	}
 }
 

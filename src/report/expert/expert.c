@@ -181,8 +181,7 @@ static void write_notes(struct expert *expert, const struct run_info *run)
 {
 	uint64_t left_out = expert->longest.seen - expert->longest.n;
 
-	if (left_out)
-		table_note(expert->writer.table, "shorter ones, left out: %lu", left_out);
+	table_note_if(expert->writer.table, left_out, "shorter ones, left out: %lu", left_out);
 	if (expert->rule->is && !expert->writer.ran)
 		report_note_no_gpu_times(expert->writer.table, expert->writer.options.part, run);
 	else if (!expert->longest.n)

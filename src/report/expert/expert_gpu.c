@@ -31,12 +31,11 @@ static void write_gpu(struct table *table, const struct facts *facts, const stru
 static void write_notes(struct report_writer *writer, const struct facts *facts,
                         const struct run_info *run)
 {
-	if (facts->left_out)
-		table_note(writer->table, "left out for want of room: %lu events", facts->left_out);
-	if (facts->resolution_ns)
-		table_note(writer->table,
-		           "GPUs were seen from outside: when they were busy is known within %s",
-		           TEXT_DURATION(facts->resolution_ns));
+	table_note_if(writer->table, facts->left_out, "left out for want of room: %lu events",
+	              facts->left_out);
+	table_note_if(writer->table, facts->resolution_ns,
+	              "GPUs were seen from outside: when they were busy is known within %s",
+	              TEXT_DURATION(facts->resolution_ns));
 	report_note_gpu_lost(writer->table, run);
 }
 
@@ -175,16 +174,16 @@ static void write_gaps(void *self, struct table *table, const struct run_info *r
 		report_time(&gaps->writer, rows[i].begin_ns);
 		write_gpu(table, facts, rows[i].gpu);
 	}
-	if (gaps->longest.seen > n)
-		table_note(table, "shorter ones, left out: %lu", gaps->longest.seen - n);
+	table_note_if(table, gaps->longest.seen > n, "shorter ones, left out: %lu",
+	              gaps->longest.seen - n);
 	if (!n && facts->n_works)
 		table_note(table, "nothing found: no gap is longer than 500 ms (the report gaps "
 		                  "has shorter ones)");
 	else if (!n)
 		report_note_no_gpu_times(table, gaps->writer.options.part, run);
-	if (gaps->left_out)
-		table_note(table, "times of CUPTI at work without room, which are gaps here: %lu",
-		           gaps->left_out);
+	table_note_if(table, gaps->left_out,
+	              "times of CUPTI at work without room, which are gaps here: %lu",
+	              gaps->left_out);
 	write_notes(&gaps->writer, facts, run);
 }
 
@@ -320,11 +319,10 @@ static void write_use(void *self, struct table *table, const struct run_info *ru
 		report_note_no_gpu_times(table, writer->options.part, run);
 	else if (!number)
 		table_note(table, "nothing found: no window was in use below 50 %%");
-	if (number)
-		table_note(table,
-		           "of %d windows of each GPU's time; In-Use adds up what runs at "
-		           "the same time, as nsys does",
-		           WINDOWS);
+	table_note_if(table, number,
+	              "of %d windows of each GPU's time; In-Use adds up what runs at the same "
+	              "time, as nsys does",
+	              WINDOWS);
 	write_notes(writer, facts, run);
 }
 

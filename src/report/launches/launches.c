@@ -80,13 +80,12 @@ static void write_launches(void *self, struct table *table, const struct run_inf
 		placeless += rows[i].key.place ? 0 : rows[i].launches + rows[i].captured;
 		more_shapes |= rows[i].other_shapes > 0;
 	}
-	if (n)
-		table_note(table, "Per Second: of the time from the process's first call to its "
-		                  "last; Grid and Block: the shape most used");
+	table_note_if(table, n,
+	              "Per Second: of the time from the process's first call to its last; Grid and "
+	              "Block: the shape most used");
 	if (launches->places)
 		report_note_no_stacks(table, run, placeless, all);
-	if (more_shapes)
-		table_note(table, "Shapes: %d at most are told apart", SHAPES_MAX);
+	table_note_if(table, more_shapes, "Shapes: %d at most are told apart", SHAPES_MAX);
 	report_note_refused(table, run);
 	report_note_estimated(table, run);
 }

@@ -184,11 +184,10 @@ static void clear_gpu(void *self)
 
 static void note_left_out(const struct nvtx_gpu *gpu)
 {
-	if (gpu->left_out)
-		table_note(gpu->writer.table,
-		           "kernels left out, of ranges and kernels with the least time beyond "
-		           "%zu: %lu; a row lacks %s at most",
-		           gpu->most, gpu->left_out, TEXT_DURATION(gpu->gone_ns));
+	table_note_if(gpu->writer.table, gpu->left_out,
+	              "kernels left out, of ranges and kernels with the least time beyond %zu: "
+	              "%lu; a row lacks %s at most",
+	              gpu->most, gpu->left_out, TEXT_DURATION(gpu->gone_ns));
 }
 
 static void add_notes(struct nvtx_gpu *gpu, const struct run_info *run, bool exact)

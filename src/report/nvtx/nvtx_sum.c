@@ -59,25 +59,22 @@ void nvtx_note_no_work(const struct report_options *options, const struct run_in
 
 void nvtx_note_others(struct table *table, uint64_t others)
 {
-	if (others)
-		table_note(table, "ranges in " NVTX_NAMES_ALL ", after %d names: %lu", NVTX_NAMES,
-		           others);
+	table_note_if(table, others, "ranges in " NVTX_NAMES_ALL ", after %d names: %lu",
+	              NVTX_NAMES, others);
 }
 
 void nvtx_note_cut(struct table *table, const struct range_work *work)
 {
 	uint64_t cut = range_work_cut(work), late = range_work_late(work);
 
-	if (cut)
-		table_note(table,
-		           "ranges of which not all work counts, since they were open during more "
-		           "than %u pieces of it, or too many ranges were at once: %lu",
-		           RANGE_WORK_PIECES, cut);
-	if (late)
-		table_note(table,
-		           "pieces of work that may lack in their ranges, since more than %u "
-		           "ranges ended before they came: %lu",
-		           RANGE_WORK_RANGES, late);
+	table_note_if(table, cut,
+	              "ranges of which not all work counts, since they were open during more than "
+	              "%u pieces of it, or too many ranges were at once: %lu",
+	              RANGE_WORK_PIECES, cut);
+	table_note_if(table, late,
+	              "pieces of work that may lack in their ranges, since more than %u ranges "
+	              "ended before they came: %lu",
+	              RANGE_WORK_RANGES, late);
 }
 
 /* ---- counting ------------------------------------------------------------------------------ */

@@ -225,8 +225,7 @@ static void write_facts(void *self, struct table *table, const struct run_info *
 	add_facts(&facts, overview, run, recorded);
 	report_note_durations(table, run);
 	report_note_estimated(table, run);
-	if (!overview->tally->calls)
-		table_note(table, "there were no CUDA calls");
+	table_note_if(table, !overview->tally->calls, "there were no CUDA calls");
 	if (table_options(table)->form == TABLE_FORM_TEXT)
 		write_facts_column(overview, &facts);
 	else
@@ -238,8 +237,8 @@ static void write_facts(void *self, struct table *table, const struct run_info *
 /* A note where a table goes on in another report. */
 static void overview_note_more(struct table *table, size_t n, const char *report)
 {
-	if (n > OVERVIEW_ROWS)
-		table_note(table, "%zu more: cuscope report FILE %s", n - OVERVIEW_ROWS, report);
+	table_note_if(table, n > OVERVIEW_ROWS, "%zu more: cuscope report FILE %s",
+	              n - OVERVIEW_ROWS, report);
 }
 
 static void write_processes(void *self, struct table *table, const struct run_info *run)
@@ -413,9 +412,8 @@ static void write_gpus(void *self, struct table *table, const struct run_info *r
 		short_ns += lines[i].short_ns;
 		table_end_row(table);
 	}
-	if (n)
-		table_note(table, "Busy (%%): from its first work to its last, where it was "
-		                  "measured");
+	table_note_if(table, n,
+	              "Busy (%%): from its first work to its last, where it was measured");
 	report_note_busy_short(table, short_ns);
 }
 

@@ -82,9 +82,9 @@ static void note_queue(struct table *table, const struct summary_gpu_queue *queu
 
 static void note_clock(struct table *table, const struct run_info *run)
 {
-	if (run->gpu_clock_error_ns)
-		table_note(table, "times of the GPU are within %s of those of calls",
-		           TEXT_DURATION(run->gpu_clock_error_ns));
+	table_note_if(table, run->gpu_clock_error_ns,
+	              "times of the GPU are within %s of those of calls",
+	              TEXT_DURATION(run->gpu_clock_error_ns));
 }
 
 static void add_devices(const struct summary_page *p)
@@ -114,9 +114,9 @@ static void add_devices(const struct summary_page *p)
 	}
 	report_note_busy_short(p->table, short_ns);
 	table_note(p->table, "(%%: from its first work to its last, where it was measured)");
-	if (table_options(p->table)->has & SUMMARY_NCCL)
-		table_note(p->table, "(%% HIDDEN: of the time of NCCL's kernels, in which others "
-		                     "ran beside them)");
+	table_note_if(
+		p->table, table_options(p->table)->has & SUMMARY_NCCL,
+		"(%% HIDDEN: of the time of NCCL's kernels, in which others ran beside them)");
 	note_queue(p->table, &queue);
 	note_clock(p->table, p->run);
 	table_end(p->table, NULL);

@@ -228,16 +228,14 @@ static const struct table_column memory_columns[] = {
 static void note_memory(const struct summary_page *p, const struct memory_count *n,
                         const char *what)
 {
-	if (n->count)
-		table_note(p->table, "%lu allocation%s (%s) %s", n->count, n->count == 1 ? "" : "s",
-		           TEXT_BYTES(n->bytes), what);
+	table_note_if(p->table, n->count, "%lu allocation%s (%s) %s", n->count,
+	              n->count == 1 ? "" : "s", TEXT_BYTES(n->bytes), what);
 }
 
 static void note_count(const struct summary_page *p, const char *before, uint64_t n,
                        const char *behind)
 {
-	if (n)
-		table_note(p->table, "%s%lu%s", before, n, behind);
+	table_note_if(p->table, n, "%s%lu%s", before, n, behind);
 }
 
 static void note_all_memory(const struct summary_page *p, const struct memory_totals *all,
