@@ -71,21 +71,11 @@ void chains_free(struct chains *chains)
 {
 	if (!chains)
 		return;
-	free(chains->nodes_by.slots);
-	free(chains->lines_by.slots);
-	free(chains->functions_by.slots);
-	free(chains->nodes);
-	free(chains->lines);
-	free(chains->by_frame);
-	free(chains->by_stack);
-	free(chains->parted);
+	FREE_ALL(chains->nodes_by.slots, chains->lines_by.slots, chains->functions_by.slots,
+	         chains->nodes, chains->lines, chains->by_frame, chains->by_stack, chains->parted);
 	buf_free(&chains->text);
-	free(chains->scratch->sums);
-	free(chains->scratch->by_function);
-	free(chains->scratch->group);
-	free(chains->scratch->inner);
-	free(chains->scratch);
-	free(chains);
+	FREE_ALL(chains->scratch->sums, chains->scratch->by_function, chains->scratch->group,
+	         chains->scratch->inner, chains->scratch, chains);
 }
 
 static uint64_t hash_text(const struct buf *text)

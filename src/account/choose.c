@@ -22,9 +22,7 @@ void chooser_init(struct chooser *chooser, const struct answer *answer,
 
 void chooser_clear(struct chooser *chooser)
 {
-	free(chooser->weights);
-	free(chooser->taken);
-	free(chooser->of);
+	FREE_ALL(chooser->weights, chooser->taken, chooser->of);
 }
 
 static void change_add(struct answer_change *change, const struct account_part *part,

@@ -126,15 +126,8 @@ void facts_clear(struct facts *facts)
 	facts_free_names(own);
 	thread_ids_free(own->ids);
 	gpu_ids_free(own->gpus);
-	free(own->ended);
-	free(own->looked_at.by_id);
-	free(facts->kernels);
-	free(own->hosts);
-	free(own);
-	free(facts->threads);
-	free(facts->contexts);
-	free(facts->pids);
-	free(facts->stacks);
+	FREE_ALL(own->ended, own->looked_at.by_id, facts->kernels, own->hosts, own, facts->threads,
+	         facts->contexts, facts->pids, facts->stacks);
 	spill_drop(facts->spill, facts->unmeasured);
 	free(facts->unwatched);
 	spill_drop(facts->spill, facts->busy);

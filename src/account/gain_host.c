@@ -165,9 +165,7 @@ void gain_host_make(struct gain_host *host, struct answer *answer, const struct 
 
 void gain_host_clear(struct gain_host *host)
 {
-	free(host->account.parts);
-	free(host->waits.vias);
-	free(host->waits.gone);
+	FREE_ALL(host->account.parts, host->waits.vias, host->waits.gone);
 	*host = (struct gain_host){ 0 };
 }
 

@@ -128,9 +128,6 @@ void account_pauses_clear(struct account_pauses *pauses)
 {
 	for (size_t i = 0; i < pauses->n; i++)
 		free(pauses->longest[i].of.parts);
-	free(pauses->longest);
-	free(pauses->works);
-	free(pauses->sums);
-	free(pauses->vias);
+	FREE_ALL(pauses->longest, pauses->works, pauses->sums, pauses->vias);
 	memset(pauses, 0, sizeof(*pauses));
 }

@@ -129,9 +129,7 @@ static void counted_add_all(struct standings *standings, const struct facts *fac
 	for (size_t i = 0; i < of->n_ranks; i++)
 		if (of->ranks[i].comm != COLLECTIVES_NONE && !unknown[of->ranks[i].comm])
 			counted_add(standings, facts, &of->ranks[i], told[i]);
-	free(by_ras);
-	free(unknown);
-	free(told);
+	FREE_ALL(by_ras, unknown, told);
 }
 
 void standings_add(struct standings *standings, const struct facts *facts)
@@ -352,9 +350,8 @@ bool standings_are_of(const struct standings *standings, uint64_t person)
 void standings_clear(struct standings *standings)
 {
 	for (size_t i = 0; i < standings->n_rows; i++) {
-		free(standings->rows[i].name);
-		free(standings->rows[i].where);
-		free(standings->rows[i].thread_name);
+		FREE_ALL(standings->rows[i].name, standings->rows[i].where,
+		         standings->rows[i].thread_name);
 	}
 	free(standings->rows);
 	free(standings->of);

@@ -292,9 +292,7 @@ bool steps_period_of_keys(const struct step_launch *launches, size_t n, struct s
 			best = w;
 		}
 	}
-	free(contexts.all);
-	free(contexts.slots);
-	free(contexts.of_launch);
+	FREE_ALL(contexts.all, contexts.slots, contexts.of_launch);
 	return best < ARRAY_SIZE(wanted);
 }
 

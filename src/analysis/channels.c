@@ -406,10 +406,7 @@ static void channels_free(struct consumer *self)
 
 	HASH_ITER (hh, channels->objects, object, next)
 		forget(channels, object);
-	free(channels->rows);
-	free(channels->functions);
-	free(channels->of_process);
-	free(channels);
+	FREE_ALL(channels->rows, channels->functions, channels->of_process, channels);
 }
 
 struct consumer *channels_new(void)

@@ -64,22 +64,12 @@ void collectives_clear(struct collectives *collectives)
 	MAP_FREE(own->comms, free);
 	MAP_FREE(own->threads, free);
 	MAP_FREE(own->told_ranks, free);
-	free(own->functions);
-	free(own->kernels);
-	free(own->told);
-	free(own->processes);
-	free(own->missing);
-	free(own->behind);
+	FREE_ALL(own->functions, own->kernels, own->told, own->processes, own->missing,
+	         own->behind);
 	for (int i = 0; i < COLLECTIVES_TABLES; i++)
 		quota_free(&own->shares[i]);
-	free(own);
-	free(collectives->ranks);
-	free(collectives->comms);
-	free(collectives->calls);
-	free(collectives->all);
-	free(collectives->told);
-	free(collectives->claims);
-	free(collectives->left);
+	FREE_ALL(own, collectives->ranks, collectives->comms, collectives->calls, collectives->all,
+	         collectives->told, collectives->claims, collectives->left);
 	*collectives = (struct collectives){ 0 };
 }
 

@@ -394,11 +394,7 @@ void collectives_settle(struct collectives *collectives, uint64_t before_ns,
 	missing_find(collectives, settle.lacking);
 	behind_note(collectives);
 	settle_tell(&settle, each, data);
-	free(living);
-	free(rows);
-	free(settle.lacking);
-	free(settle.all);
-	free(settle.whole);
+	FREE_ALL(living, rows, settle.lacking, settle.all, settle.whole);
 }
 
 uint64_t collectives_missing_ns(const struct collectives *collectives, uint32_t comm,

@@ -47,10 +47,7 @@ void gpu_tally_free(struct gpu_tally *tally)
 	gpu_ids_free(tally->ids);
 	sketch_free(&tally->queue);
 	work_free(tally->work);
-	free(tally->kernels);
-	free(tally->looked_at.by_id);
-	free(tally->kernel_rows);
-	free(tally->lines);
+	FREE_ALL(tally->kernels, tally->looked_at.by_id, tally->kernel_rows, tally->lines);
 }
 
 /* ---- how long work waited ------------------------------------------------------------------ */

@@ -69,12 +69,8 @@ void kernel_metrics_free(struct kernel_metrics *metrics)
 {
 	if (!metrics)
 		return;
-	free(metrics->stretches);
-	free(metrics->before);
-	free(metrics->waiting);
-	free(metrics->uses);
-	free(metrics->rows);
-	free(metrics);
+	FREE_ALL(metrics->stretches, metrics->before, metrics->waiting, metrics->uses,
+	         metrics->rows, metrics);
 }
 
 /* ---- stretches ----------------------------------------------------------------------------- */

@@ -51,9 +51,7 @@ void lateness_free(struct lateness *lateness)
 		return;
 	for (size_t i = 0; i < lateness->n_waiters; i++)
 		free(lateness->waiters[i]);
-	free(lateness->waiters);
-	free(lateness->ranks);
-	free(lateness->before_ns);
+	FREE_ALL(lateness->waiters, lateness->ranks, lateness->before_ns);
 	collectives_clear(&lateness->collectives);
 	free(lateness);
 }

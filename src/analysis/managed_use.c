@@ -283,9 +283,7 @@ static void use_free(struct consumer *self)
 	struct managed_use *use = (struct managed_use *)self;
 
 	memory_free(use->memory);
-	free(use->all);
-	free(use->sorted);
-	free(use);
+	FREE_ALL(use->all, use->sorted, use);
 }
 
 struct consumer *managed_use_new(void)

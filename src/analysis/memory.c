@@ -592,7 +592,5 @@ void memory_free(struct memory *memory)
 	for (size_t i = 0; i < memory->n_functions; i++)
 		free(memory->functions[i]);
 	quota_free(&memory->graph_work);
-	free(memory->processes);
-	free(memory->functions);
-	free(memory);
+	FREE_ALL(memory->processes, memory->functions, memory);
 }

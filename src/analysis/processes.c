@@ -125,10 +125,7 @@ static void processes_free(struct consumer *self)
 	struct processes *processes = (struct processes *)self;
 
 	memory_free(processes->memory);
-	free(processes->by_id);
-	free(processes->worked);
-	free(processes->rows);
-	free(processes);
+	FREE_ALL(processes->by_id, processes->worked, processes->rows, processes);
 }
 
 static const struct consumer_ops processes_ops = { .event = processes_event,

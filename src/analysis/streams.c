@@ -322,9 +322,7 @@ static void streams_free(struct consumer *self)
 	for (size_t i = 0; i < streams->n_processes; i++)
 		free_process(streams->processes[i]);
 	work_free(streams->work);
-	free(streams->processes);
-	free(streams->rows);
-	free(streams);
+	FREE_ALL(streams->processes, streams->rows, streams);
 }
 
 static const struct consumer_ops streams_ops = { .event = streams_event, .free = streams_free };

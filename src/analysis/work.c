@@ -469,7 +469,5 @@ void work_free(struct work *work)
 		return;
 	correlations_free(work->gone);
 	work_table_free(&work->table);
-	free(work->early);
-	free(work->early_chains);
-	free(work);
+	FREE_ALL(work->early, work->early_chains, work);
 }

@@ -24,9 +24,7 @@ void work_table_init(struct work_table *table, size_t bytes)
 
 void work_table_free(struct work_table *table)
 {
-	free(table->places);
-	free(table->chains);
-	free(table->open);
+	FREE_ALL(table->places, table->chains, table->open);
 }
 
 /* ---- places --------------------------------------------------------------------------------- */

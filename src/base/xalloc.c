@@ -51,3 +51,9 @@ char *xasprintf(const char *fmt, ...)
 	va_end(ap);
 	return checked(n < 0 ? NULL : text);
 }
+
+void free_each(void *const *all, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(all[i]);
+}

@@ -10,6 +10,7 @@
 #include "analysis/missed.h"
 #include "base/buf.h"
 #include "base/text.h"
+#include "base/xalloc.h"
 #include "page/page.h"
 #include "report/diff/diff.h"
 
@@ -220,8 +221,6 @@ int cli_diff(int argc, char **argv)
 	status = o.page.path ? diff_to_page(&o, argv[0]) : diff_files(&o, &err);
 	if (status && !o.page.path)
 		cli_say_failure(&err);
-	free(o.names);
-	free(o.range.pids);
-	free(doc);
+	FREE_ALL(o.names, o.range.pids, doc);
 	return status;
 }

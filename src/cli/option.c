@@ -475,9 +475,7 @@ static void option_parser_end(struct option_parser *parser)
 	}
 	for (size_t i = 0; i < parser->n_parts; i++)
 		option_parser_end(&parser->parts[i]);
-	free(parser->options);
-	free(parser->parts);
-	free(parser->children);
+	FREE_ALL(parser->options, parser->parts, parser->children);
 }
 
 static void option_refuse_unknown(const char *program, const struct unknown_option *unknown)

@@ -324,10 +324,8 @@ void cli_ranks_ask(struct cli_attach *attach, bool no_ras)
 
 void cli_attach_free(struct cli_attach *attach)
 {
-	free(attach->choice.pids);
-	free(attach->choice.env);
-	free(attach->selection.only);
-	free(attach->selection.skip);
+	FREE_ALL(attach->choice.pids, attach->choice.env, attach->selection.only,
+	         attach->selection.skip);
 	hook_list_free(&attach->hooks);
 }
 

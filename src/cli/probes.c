@@ -335,9 +335,7 @@ int cli_probes(int argc, char **argv)
 	option_parse(&options, argc, argv, false, &o);
 	status = list_hook(&o);
 	if (status >= 0) {
-		free(o.choice.pids);
-		free(o.selection.only);
-		free(o.selection.skip);
+		FREE_ALL(o.choice.pids, o.selection.only, o.selection.skip);
 		return status;
 	}
 	listing.divert = o.divert;
@@ -350,10 +348,7 @@ int cli_probes(int argc, char **argv)
 		        listing.glob ? listing.glob : "*");
 	if (err.code)
 		cli_say("%s", err.text);
-	free(listing.shown);
-	free(o.choice.pids);
-	free(o.selection.only);
-	free(o.selection.skip);
+	FREE_ALL(listing.shown, o.choice.pids, o.selection.only, o.selection.skip);
 	if (!err.code && (fflush(stdout) || ferror(stdout))) {
 		cli_say("writing the list: %s", strerror(errno));
 		return EXIT_FAILURE;

@@ -125,10 +125,7 @@ void metrics_free(struct metrics *metrics)
 	if (!metrics)
 		return;
 	buf_free(&metrics->labels);
-	free(metrics->values);
-	free(metrics->runs);
-	free(metrics->places);
-	free(metrics);
+	FREE_ALL(metrics->values, metrics->runs, metrics->places, metrics);
 }
 
 void metrics_family(struct metrics *metrics, const struct metric_family *family)

@@ -298,9 +298,7 @@ static enum process_curl_outcome ask(const struct process_kubelet_words *words, 
 static void set_words(struct process_kubelet_words *words, const char *url, const char *token,
                       const char *authority)
 {
-	free(words->url);
-	free(words->token);
-	free(words->authority);
+	FREE_ALL(words->url, words->token, words->authority);
 	*words = (struct process_kubelet_words){ xstrdup(url), xstrdup(token), xstrdup(authority) };
 }
 
@@ -335,9 +333,7 @@ static void ask_once(struct process_kubelet *kubelet)
 		process_pods_renew(kubelet->pods, pods);
 	kubelet->counts[outcome]++;
 	process_pods_free(pods);
-	free(words.url);
-	free(words.token);
-	free(words.authority);
+	FREE_ALL(words.url, words.token, words.authority);
 }
 
 static void wait_until(struct process_kubelet *kubelet, const struct timespec *from, unsigned ms,
@@ -383,10 +379,7 @@ static void free_all(struct process_kubelet *kubelet)
 	pthread_cond_destroy(&kubelet->wake);
 	pthread_mutex_destroy(&kubelet->lock);
 	process_pods_free(kubelet->pods);
-	free(kubelet->words.url);
-	free(kubelet->words.token);
-	free(kubelet->words.authority);
-	free(kubelet);
+	FREE_ALL(kubelet->words.url, kubelet->words.token, kubelet->words.authority, kubelet);
 }
 
 struct process_kubelet *process_kubelet_new(const struct process_kubelet_options *options)

@@ -140,11 +140,8 @@ static void counter_free(struct consumer *self)
 {
 	struct counter *counter = (struct counter *)self;
 
-	free(counter->contents.processes);
-	free(counter->functions.is);
-	free(counter->kernels.is);
-	free(counter->stacks.is);
-	free(counter);
+	FREE_ALL(counter->contents.processes, counter->functions.is, counter->kernels.is,
+	         counter->stacks.is, counter);
 }
 
 static const struct consumer_ops counter_ops = {

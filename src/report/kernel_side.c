@@ -386,9 +386,7 @@ static void clear_report(void *self)
 		spread_free(&report->kinds[i].ns);
 	for (size_t i = 0; i < report->n_threads; i++)
 		free(report->threads[i].calls);
-	free(report->kinds);
-	free(report->makers);
-	free(report->threads);
+	FREE_ALL(report->kinds, report->makers, report->threads);
 	thread_ids_free(report->ids);
 }
 

@@ -76,10 +76,7 @@ static void memory_nvml_free(struct memory_nvml *nvml)
 	if (!nvml)
 		return;
 	MAP_FREE(nvml->holders, free);
-	free(nvml->moments);
-	free(nvml->states);
-	free(nvml->rows);
-	free(nvml);
+	FREE_ALL(nvml->moments, nvml->states, nvml->rows, nvml);
 }
 
 /* NULL: NVML told nothing. */
@@ -406,11 +403,7 @@ static void memory_use_free(struct consumer *self)
 	memory_nvml_free(use->nvml);
 	longest_free(&use->exited);
 	longest_free(&use->kept);
-	free(use->processes);
-	free(use->functions);
-	free(use->kinds);
-	free(use->by_function);
-	free(use);
+	FREE_ALL(use->processes, use->functions, use->kinds, use->by_function, use);
 }
 
 static const struct consumer_ops memory_use_ops = { .begin = memory_use_begin,

@@ -163,9 +163,7 @@ void report_set_free(struct report_set *set)
 	work_free(set->work);
 	consumer_free(set->why);
 	lines_free(&set->lines);
-	free(set->members);
-	free(set->consumers);
-	free(set);
+	FREE_ALL(set->members, set->consumers, set);
 }
 
 struct consumer *const *report_set_consumers(const struct report_set *set, size_t *n)

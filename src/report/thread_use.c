@@ -162,9 +162,7 @@ static void thread_use_free(struct consumer *self)
 	struct thread_use *use = (struct thread_use *)self;
 
 	thread_ids_free(use->ids);
-	free(use->by_id);
-	free(use->rows);
-	free(use);
+	FREE_ALL(use->by_id, use->rows, use);
 }
 
 static const struct consumer_ops thread_use_ops = { .event = thread_use_event,

@@ -119,9 +119,7 @@ void chrome_rows_free(struct chrome_rows *rows)
 	free(rows->met);
 	who_free(&rows->who);
 	MAP_FREE(rows->device_places, free);
-	free(rows->devices);
-	free(rows->device_numbers);
-	free(rows);
+	FREE_ALL(rows->devices, rows->device_numbers, rows);
 }
 
 /* ---- metadata events ------------------------------------------------------------------------ */

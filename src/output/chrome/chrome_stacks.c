@@ -49,10 +49,7 @@ struct chrome_stacks *chrome_stacks_new(void)
 
 void chrome_stacks_free(struct chrome_stacks *stacks)
 {
-	free(stacks->nodes);
-	free(stacks->by_content);
-	free(stacks->leaves);
-	free(stacks);
+	FREE_ALL(stacks->nodes, stacks->by_content, stacks->leaves, stacks);
 }
 
 /* ---- the tree -------------------------------------------------------------------------------- */

@@ -418,12 +418,8 @@ static void sqlite_free(struct consumer *self)
 
 	close_database(sqlite, true, NULL);
 	memory_free(sqlite->memory);
-	free(sqlite->changes);
-	free(sqlite->functions);
-	free(sqlite->kernels);
-	free(sqlite->devices);
-	free(sqlite->frames);
-	free(sqlite->stacks);
+	FREE_ALL(sqlite->changes, sqlite->functions, sqlite->kernels, sqlite->devices,
+	         sqlite->frames, sqlite->stacks);
 	who_free(&sqlite->who);
 	contexts_free(sqlite->contexts);
 	event_waits_free(sqlite->event_waits);

@@ -379,10 +379,7 @@ static void timeline_free(struct consumer *self)
 	time_bins_free(timeline->bins);
 	thread_ids_free(timeline->ids);
 	consumer_free(timeline->slowest);
-	free(timeline->threads);
-	free(timeline->category_by_function);
-	free(timeline->lanes);
-	free(timeline);
+	FREE_ALL(timeline->threads, timeline->category_by_function, timeline->lanes, timeline);
 }
 
 static const struct consumer_ops ops = { .event = timeline_event, .free = timeline_free };

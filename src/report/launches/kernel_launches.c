@@ -206,7 +206,5 @@ void kernel_launches_free(struct kernel_launches *launches)
 	for (size_t i = 0; i < launches->rows.n; i++)
 		free(((struct kernel_row *)keyed_at(&launches->rows, i))->shapes);
 	keyed_free(&launches->rows);
-	free(launches->of_kernels.row);
-	free(launches->processes);
-	free(launches);
+	FREE_ALL(launches->of_kernels.row, launches->processes, launches);
 }

@@ -210,9 +210,7 @@ static void see_done(void *data, void *range, const struct range_work_done *done
 
 	if (done->ops)
 		trace_add_row(data, row, done);
-	free(row->name);
-	free((void *)row->nesting.stack);
-	free(row);
+	FREE_ALL(row->name, (void *)row->nesting.stack, row);
 }
 
 /* ---- the consumer -------------------------------------------------------------------------- */

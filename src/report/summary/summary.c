@@ -324,11 +324,8 @@ static void summary_free(struct consumer *self)
 	}
 	memory_free(summary->tally.memory);
 	gpu_tally_free(&summary->gpu);
-	free(summary->function_by_id);
-	free(summary->kernel_by_id);
-	free(summary->processes);
-	free(summary->json_path);
-	free(summary);
+	FREE_ALL(summary->function_by_id, summary->kernel_by_id, summary->processes,
+	         summary->json_path, summary);
 }
 
 static const struct consumer_ops summary_ops = {
