@@ -11,6 +11,7 @@
 #include "base/xalloc.h"
 #include "bpf/wire_fold.h"
 #include "capture/session.h"
+#include "probe/frozen.h"
 #include "probe/person.h"
 
 _Static_assert(BUDGET_UNKNOWN == PERSON_UNKNOWN, "whose nobody knows");
@@ -366,6 +367,8 @@ int capture_open(const struct capture_options *options, struct capture **capture
 	if (options->watch)
 		c->options.stacks = stacks_of_watch(options->watch);
 	r = helper_begin(err); /* first: what it is forked from is to be small */
+	if (!r)
+		r = frozen_watch(err);
 	if (!r)
 		r = open_inside(c, err);
 	if (r) {

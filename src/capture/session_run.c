@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "probe/frozen.h"
+
 /* ---- session stacks ------------------------------------------------------------------------ */
 
 /* Of session.h: what a run tells of its stacks. */
@@ -273,6 +275,8 @@ void session_tell_given_up(struct capture *c)
 		             strchr(text, ':') + 2);
 		modules_unlock(c->modules);
 	}
+	while (frozen_news(text, sizeof(text)))
+		capture_notice(c, "%s", text);
 }
 
 void session_tell_over_budget(struct capture *c)

@@ -190,6 +190,24 @@ void *bpf_section_shared(struct bpf_object *object, size_t bytes)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+int hidden_mount(const char *type)
+{
+#ifdef __NR_fsopen
+	int context = (int)syscall(__NR_fsopen, type, 1 /* FSOPEN_CLOEXEC */), fd = -1;
+
+	if (context < 0)
+		return -errno;
+	if (syscall(__NR_fsconfig, context, 6 /* FSCONFIG_CMD_CREATE */, NULL, NULL, 0) == 0)
+		fd = (int)syscall(__NR_fsmount, context, 1 /* FSMOUNT_CLOEXEC */, 0);
+	if (fd < 0)
+		fd = -errno;
+	close(context);
+	return fd;
+#else
+	return -ENOSYS;
+#endif
+}
+
 int tracefs_open(const char *path)
 {
 	static const char *const roots[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
@@ -203,21 +221,10 @@ int tracefs_open(const char *path)
 		if (fd >= 0)
 			return fd;
 	}
-#ifdef __NR_fsopen
-	if (hidden < 0) {
-		int context = syscall(__NR_fsopen, "tracefs", 1 /* FSOPEN_CLOEXEC */);
-
-		if (context < 0)
-			return -errno;
-		if (syscall(__NR_fsconfig, context, 6 /* FSCONFIG_CMD_CREATE */, NULL, NULL, 0) ==
-		    0)
-			hidden = syscall(__NR_fsmount, context, 1 /* FSMOUNT_CLOEXEC */, 0);
-		close(context);
-	}
-	if (hidden >= 0) {
-		fd = openat(hidden, path, O_RDONLY | O_CLOEXEC);
-		return fd < 0 ? -errno : fd;
-	}
-#endif
-	return -ENOENT;
+	if (hidden < 0)
+		hidden = hidden_mount("tracefs");
+	if (hidden < 0)
+		return hidden == -ENOSYS ? -ENOENT : hidden;
+	fd = openat(hidden, path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }

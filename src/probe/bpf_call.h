@@ -53,6 +53,10 @@ struct bpf_map *bpf_section(struct bpf_object *object, const char *ending);
 /* The first bytes of ".bss", which are the programs' own memory; NULL, with errno. For munmap. */
 void *bpf_section_shared(struct bpf_object *object, size_t bytes);
 
+/* The root of a file system of the kernel's in a mount that nobody else sees, as a descriptor by
+ * which files of it can be opened; or a negative errno. */
+int hidden_mount(const char *type);
+
 /*
  * Opens a file of tracefs, also where it is not mounted (a private mount that nobody else sees).
  * `path` is relative to its root. Returns a descriptor or a negative errno.

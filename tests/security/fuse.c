@@ -7,6 +7,7 @@
  *   fuse FOLDER FILE SECONDS UID MS  answers it so late each time; -1: never where it looks for
  *                                    CUDA libraries, and at once otherwise (it may be its loader);
  *                                    -2: answers everybody, but who closes the file
+ *                                    -3: answers everybody, but who writes
  *
  * Whoever asks for something that is not answered waits in the kernel until this ends, and no
  * signal helps. Speaks the kernel's protocol itself, so that nothing has to be installed.
@@ -29,13 +30,14 @@
 
 #define LATE_LIBRARIES (-1)
 #define LATE_CLOSING   (-2)
+#define LATE_WRITING   (-3)
 
 struct server {
 	int device;
 	char *content;
 	uint64_t size;
 	bool never;   /* there is no answer for cuscope */
-	long late_ms; /* or such a one; LATE_LIBRARIES, LATE_CLOSING */
+	long late_ms; /* or such a one; LATE_LIBRARIES, LATE_CLOSING, LATE_WRITING */
 };
 
 static void fail(const char *what)
@@ -134,6 +136,8 @@ static void serve(const struct server *server, const struct fuse_in_header *in)
 	    in->opcode == FUSE_INTERRUPT)
 		return; /* these want no answer */
 	if (in->opcode == FUSE_FLUSH && server->late_ms == LATE_CLOSING)
+		return;
+	if (in->opcode == FUSE_WRITE && server->late_ms == LATE_WRITING)
 		return;
 	if (in->opcode != FUSE_INIT && is_cuscope(in->pid) && leaves_waiting(server, in))
 		return;

@@ -8,6 +8,7 @@
  *   mappings crowd N -        has N children, and maps nothing but the driver
  *   mappings deep N FOLDER    maps a file that lies 900 folders below that N times
  *   mappings guards - PATH    maps the library at PATH, and puts guard pages over all of it
+ *   mappings locks FILE PATH  maps that as well, and unmaps pages of FILE that it has changed
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -76,6 +77,22 @@ static bool put_guards(const char *path)
 	return code != MAP_FAILED && !madvise(code, bytes, MADV_GUARD_INSTALL);
 }
 
+/* Before that, and after it, it is ready. Where FILE's server does not take what was written to it,
+ * munmap() waits for that, and keeps the lock of all mappings of the process. */
+static void lock_mappings(const char *path, const char *library)
+{
+	int file = open(path, O_RDWR), fd = open(library, O_RDONLY);
+	void *code = mmap(NULL, 64 * PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+
+	if (code == MAP_FAILED || page == MAP_FAILED)
+		exit(1);
+	*page = 1;
+	puts("ready");
+	fflush(stdout);
+	munmap(page, PAGE);
+}
+
 static void change(int fd)
 {
 	static char byte;
@@ -99,6 +116,8 @@ int main(int argc, char **argv)
 		return 2;
 	if (!strcmp(argv[1], "guards") && !put_guards(argv[3]))
 		return 77;
+	if (!strcmp(argv[1], "locks"))
+		lock_mappings(argv[2], argv[3]);
 	if (!strcmp(argv[1], "deep"))
 		fd = self = open_deep(argv[3]);
 	else

@@ -5,12 +5,13 @@ Who reads such a page, or opens such a file, waits in the kernel, and SIGKILL do
 
 import contextlib
 import os
+import shutil
 import subprocess
 import tempfile
 import time
 
 import checks
-from harness import Failure, Places, Skip, wait_until
+from harness import Failure, Places, Skip, alone, wait_until
 
 CALLS = 2000
 MADE = 1 + 2 * CALLS  # cuInit, then a name and a launch each
@@ -288,3 +289,34 @@ def test_doctor_does_not_look_into_a_folder_that_a_user_serves(case):
         raise Skip("no FUSE here")
     checks.contains("the end", "over", process.out())
     checks.contains("doctor's page", "cost of a call", process.out())
+
+
+@alone
+def test_a_probe_that_waits_for_locked_mappings_does_not_stop_the_machine(case):
+    """A user's FUSE takes nothing of what is written to it, and munmap() of such a page waits for it. No process can fork while a
+    probe is put into who waits: without an end to that FUSE, this would last as long as the server likes."""
+    folder = case.path("mount")
+    os.makedirs(folder)
+    os.makedirs(case.path("lib"))
+    library = shutil.copy(Places.simcuda("push", "libcuda.so.1"), case.path("lib"))
+    case.env["LD_LIBRARY_PATH"] = case.path("lib") + ":" + Places.simcuda()
+    server = case.program("hostile-fuse", folder, pages_of(case), 9, 1234, -3, name="server")
+    wait_until(lambda: "ready" in server.out() or server.process.poll() is not None, "the server")
+    if "ready" not in server.out():
+        raise Skip(f"FUSE cannot be mounted here: {server.err()}")
+    os.chmod(case.folder, 0o755)
+    locker = case.start("setpriv", "--reuid", "1234", "--regid", "1234", "--clear-groups", Places.program("hostile-mappings"),
+                        "locks", os.path.join(folder, "file"), library, name="locker", stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in locker.out() or locker.process.poll() is not None, "its mappings to be locked")
+    trace = case.start_trace(["--layer", "driver"], ["--", Places.program("loop"), "1", "100"])
+    begin = time.monotonic()
+    result = end_within(case, trace, LIMIT)
+    took = time.monotonic() - begin
+    locker.process.stdin.close()
+    locker.wait()
+    server.stop()
+    subprocess.run(["umount", "-l", folder], stderr=subprocess.DEVNULL, check=False)
+    checks.equal("status", 0, result.status)
+    checks.contains("what was ended", "FUSE connection [0-9]+ of user 1234 was ended", result.err)
+    if took > 6:
+        raise Failure(f"it took {took:.1f} s")

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+#include "probe/frozen.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/process.h"
+#include "base/worker.h"
+#include "probe/bpf_call.h"
+
+#define LOOK_MS     1000
+#define THREADS_MAX 64 /* that may stand still at once, and are looked at */
+
+#define FUSE_CTL_SUPER_MAGIC 0x65735543
+
+/* A thread of cuscope's that waits in the kernel, and how long it had run by then. */
+struct waiting {
+	pid_t tid;
+	unsigned long long ran_ns;
+};
+
+struct watch {
+	pid_t pid; /* of cuscope */
+	int pidfd, news;
+	struct waiting waiting[THREADS_MAX];
+	size_t n_waiting;
+	unsigned looks; /* in a row at which it stood still */
+};
+
+static int socket_of_news = -1;
+static pid_t owner;
+
+/* ---- who waits ------------------------------------------------------------------------------ */
+
+/* The first bytes of a file, as a text. */
+static bool read_text(int folder, const char *path, char *text, size_t size)
+{
+	AT_END(at_end_close) int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	text[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+static bool thread_text(pid_t pid, pid_t tid, const char *name, char *text, size_t size)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, tid, name);
+	return read_text(AT_FDCWD, path, text, size);
+}
+
+/* Of cuscope itself: of others these files may wait for an exec that is never over. */
+static bool waits_for_probe(pid_t pid, pid_t tid)
+{
+	struct process_stat stat;
+	char stack[4096];
+
+	return process_stat_read(pid, tid, &stat) && stat.state == 'D' &&
+	       thread_text(pid, tid, "stack", stack, sizeof(stack)) &&
+	       strstr(stack, "register_for_each_vma") && !strstr(stack, "synchronize_rcu");
+}
+
+static const struct waiting *before(const struct watch *watch, pid_t tid)
+{
+	for (size_t i = 0; i < watch->n_waiting; i++) {
+		if (watch->waiting[i].tid == tid)
+			return &watch->waiting[i];
+	}
+	return NULL;
+}
+
+/* Whether a thread of cuscope's has waited since the last look, and with it all who want to fork.
+ * Where thousands of processes get a probe this takes long, but it runs then. */
+static bool stands_still(struct watch *watch)
+{
+	AT_END(process_list_end) DIR *threads = process_list(watch->pid);
+	struct waiting now[THREADS_MAX];
+	bool still = false;
+	size_t n = 0;
+	pid_t tid;
+
+	while (n < THREADS_MAX && (tid = process_next(threads))) {
+		const struct waiting *old = before(watch, tid);
+		char text[128];
+
+		if (!waits_for_probe(watch->pid, tid) ||
+		    !thread_text(watch->pid, tid, "schedstat", text, sizeof(text)))
+			continue;
+		now[n] = (struct waiting){ tid, strtoull(text, NULL, 10) };
+		still |= old && old->ran_ns == now[n].ran_ns;
+		n++;
+	}
+	memcpy(watch->waiting, now, n * sizeof(*now));
+	watch->n_waiting = n;
+	return still;
+}
+
+/* ---- connections ---------------------------------------------------------------------------- */
+
+/* Where the kernel lists them, which nobody has mounted on some machines. */
+static DIR *connections_open(void)
+{
+	AT_END(at_end_close) int seen = open("/sys/fs/fuse/connections", O_PATH | O_CLOEXEC);
+	AT_END(at_end_close) int hidden = -1;
+	struct statfs fs;
+	int fd;
+
+	if (seen < 0 || fstatfs(seen, &fs) || fs.f_type != FUSE_CTL_SUPER_MAGIC)
+		hidden = hidden_mount("fusectl");
+	fd = openat(hidden >= 0 ? hidden : seen, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? NULL : fdopendir(fd);
+}
+
+/* Who makes it hard to find out who he is has his connections ended a second later. */
+static bool has_user(pid_t pid, uid_t user)
+{
+	struct stat st;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	return !stat(path, &st) && st.st_uid == user;
+}
+
+/* For a page, or for FUSE itself: the function that a thread sleeps in, by the names of Linux 5.15
+ * to 6.18. Other files of a process tell more, and may wait for an exec that is never over. */
+static bool waits_for_file(pid_t pid)
+{
+	static const char *const functions[] = { "folio_",      "__folio_", "wait_on_page",
+		                                 "__lock_page", "fuse_",    "request_wait_answer" };
+	AT_END(process_list_end) DIR *threads = process_list(pid);
+	char text[128];
+	pid_t tid;
+
+	while ((tid = process_next(threads))) {
+		if (!thread_text(pid, tid, "wchan", text, sizeof(text)))
+			continue;
+		for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
+			if (!strncmp(text, functions[i], strlen(functions[i])))
+				return true;
+	}
+	return false;
+}
+
+static bool user_waits(const struct watch *watch, uid_t user)
+{
+	AT_END(process_list_end) DIR *processes = process_list(0);
+	pid_t pid;
+
+	while ((pid = process_next(processes))) {
+		if (pid != watch->pid && has_user(pid, user) && waits_for_file(pid))
+			return true;
+	}
+	return false;
+}
+
+static bool end_connection(int connection)
+{
+	AT_END(at_end_close) int fd = openat(connection, "abort", O_WRONLY | O_CLOEXEC);
+
+	return fd >= 0 && write(fd, "1", 1) == 1;
+}
+
+static void tell(const struct watch *watch, const char *number, uid_t user)
+{
+	char text[384];
+
+	snprintf(text, sizeof(text),
+	         "FUSE connection %.16s of user %u was ended: a process waited for its answer with "
+	         "its mappings locked, a probe waited for that process, and all who wanted to fork "
+	         "on this machine waited for the probe",
+	         number, user);
+	worker_send_now(watch->news, text, strlen(text), -1);
+}
+
+static void end_if_it_waits(const struct watch *watch, int list, const char *number)
+{
+	AT_END(at_end_close)
+	int connection = openat(list, number, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char waiting[32];
+	struct stat st;
+
+	if (connection < 0 || fstat(connection, &st) || !st.st_uid ||
+	    !read_text(connection, "waiting", waiting, sizeof(waiting)) || atol(waiting) <= 0)
+		return;
+	if (watch->looks == 1 && !user_waits(watch, st.st_uid))
+		return;
+	if (end_connection(connection))
+		tell(watch, number, st.st_uid);
+}
+
+static void end_connections(const struct watch *watch)
+{
+	DIR *list = connections_open();
+	const struct dirent *entry;
+
+	while (list && (entry = readdir(list))) {
+		if (entry->d_name[0] != '.')
+			end_if_it_waits(watch, dirfd(list), entry->d_name);
+	}
+	if (list)
+		closedir(list);
+}
+
+/* ---- the process that looks ------------------------------------------------------------------ */
+
+static void look(void *data, int socket)
+{
+	struct watch *watch = data;
+	struct pollfd end = { .fd = watch->pidfd, .events = POLLIN };
+
+	worker_close_all_but(socket, watch->pidfd);
+	watch->news = socket;
+	/* an end that waits for a probe to be taken away is none yet */
+	while (poll(&end, 1, LOOK_MS) <= 0) {
+		watch->looks = stands_still(watch) ? watch->looks + 1 : 0;
+		if (watch->looks)
+			end_connections(watch);
+	}
+	_exit(0);
+}
+
+int frozen_watch(struct err *err)
+{
+	struct watch watch = { .pid = getpid() };
+	int rc;
+
+	if (owner == watch.pid)
+		return 0;
+	watch.pidfd = (int)syscall(SYS_pidfd_open, watch.pid, 0);
+	if (watch.pidfd < 0)
+		return 0; /* before Linux 5.3 there is none */
+	rc = worker_fork(true, look, &watch, &socket_of_news);
+	close(watch.pidfd);
+	if (rc)
+		return err_set(err, rc,
+		               "cannot make the process that looks for probes that wait: %s",
+		               strerror(-rc));
+	owner = watch.pid;
+	return 0;
+}
+
+bool frozen_news(char *text, size_t size)
+{
+	struct pollfd news = { .fd = socket_of_news, .events = POLLIN };
+	ssize_t n;
+
+	if (owner != getpid() || socket_of_news < 0 || poll(&news, 1, 0) <= 0)
+		return false;
+	n = worker_receive(socket_of_news, text, size - 1, NULL);
+	if (n <= 0) { /* somebody has killed it */
+		close(socket_of_news);
+		socket_of_news = -1;
+		return false;
+	}
+	text[n] = '\0';
+	return true;
+}
