@@ -8,6 +8,7 @@
  *   tensor    the tensor cores: independent products, more than they take
  *   empty     nothing: as many launches as can be
  *   reset     as chase, and the device is reset ten times a second
+ *   graph     as barrier, of a graph that it makes as it begins
  *
  * Prints a line for each half second, how many launches there were, and at the end what came out.
  */
@@ -102,6 +103,7 @@ static const struct kind {
 	{ "chase", chase, 1056, 256, 4 },     { "bank", bank, 528, 256, 4 },
 	{ "barrier", barrier, 264, 1024, 4 }, { "tensor", tensor, 528, 256, 4 },
 	{ "empty", empty, 1, 32, 1000 },      { "reset", chase, 1056, 256, 4 },
+	{ "graph", barrier, 264, 1024, 4 }, /* of a graph that is made as the program begins */
 };
 
 static unsigned long long *next_of, *out_of;
@@ -140,8 +142,24 @@ static unsigned long long result(const struct kind *kind)
 	return sum;
 }
 
+/* A graph of one batch. */
+static cudaGraphExec_t captured(const struct kind *kind, cudaStream_t stream)
+{
+	cudaGraphExec_t executable;
+	cudaGraph_t graph;
+
+	must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture");
+	for (int i = 0; i < kind->batch; i++)
+		kind->run<<<kind->blocks, kind->threads, 0, stream>>>(next_of, out_of);
+	must(cudaStreamEndCapture(stream, &graph), "capture");
+	must(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+	return executable;
+}
+
 int main(int argc, char **argv)
 {
+	cudaGraphExec_t graph = NULL;
+	cudaStream_t stream;
 	const struct kind *kind = kinds;
 	double seconds = argc > 2 ? atof(argv[2]) : 4, begin, tick, reset;
 	unsigned long launches = 0;
@@ -152,10 +170,15 @@ int main(int argc, char **argv)
 	}
 	prepare();
 	must(cudaMemset(out_of, 0, 1056 * 1024 * sizeof(*out_of)), "cudaMemset");
+	must(cudaStreamCreate(&stream), "cudaStreamCreate");
+	if (!strcmp(kind->name, "graph"))
+		graph = captured(kind, stream);
 	begin = tick = reset = now();
 	while (now() - begin < seconds) {
-		for (int i = 0; i < kind->batch; i++)
+		for (int i = 0; i < kind->batch && !graph; i++)
 			kind->run<<<kind->blocks, kind->threads>>>(next_of, out_of);
+		if (graph)
+			must(cudaGraphLaunch(graph, stream), "cudaGraphLaunch");
 		must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 		launches += kind->batch;
 		if (!strcmp(kind->name, "reset") && now() - reset > 0.1) {

@@ -18,6 +18,7 @@ REASONS = {
     "tensor": ("math_pipe_throttle",),
 }
 LEAST = 40  # percent of the kernel's samples
+MOST_FOREIGN = 5  # percent of a graph's
 ISSUED = ("selected", "not_selected")
 # A started program of empty kernels, launched as fast as they can be: what its launches a second may lose of those under --gpu.
 COST = 5
@@ -42,6 +43,7 @@ class Stalls:
     def run(self):
         for kind in REASONS:
             self.kind(kind)
+        self.graph()
         self.entered()
         self.reset()
         self.cost()
@@ -92,7 +94,7 @@ class Stalls:
             if os.path.basename(path) != "stalls.cu" or not int(line or 0) in body(kind):
                 yield f"it waits at {place['Line']}, not in stalls.cu, lines {body(kind)}"
 
-    def counted(self, path):
+    def counted(self, path, most_foreign=100):
         windows, samples = self.windows(path)
         whole = sum(window["samples"] for window in windows)
         known = samples + sum(window.get("dropped", 0) + window.get("foreign", 0) for window in windows)
@@ -103,12 +105,22 @@ class Stalls:
             yield "no windows"
         elif not 0.9 * whole <= known <= 1.1 * whole:
             yield f"of {whole} samples {known} are told of"
+        foreign = sum(window.get("foreign", 0) for window in windows)
+        if 100 * foreign > most_foreign * whole:
+            yield f"of {whole} samples {foreign} are nobody's"
 
     def kind(self, kind):
         status, said, path = self.record(kind, ["--stalls"], ["--", self.program, kind, str(SECONDS)])
         self.report.test(f"stalls {kind}: runs", [f"status {status}: {said}"] if status or "no stall reasons" in said else [])
         self.report.test(f"stalls {kind}: the reason", self.told(path, kind))
         self.report.test(f"stalls {kind}: all samples are told of", self.counted(path))
+
+    def graph(self):
+        """Kernels of a graph, which the program makes at once: it waits until sampling was enabled."""
+        status, said, path = self.record("graph", ["--stalls"], ["--", self.program, "graph", str(SECONDS)])
+        self.report.test("stalls graph: runs", [f"status {status}: {said}"] if status else [])
+        self.report.test("stalls graph: the reason", self.told(path, "barrier"))
+        self.report.test("stalls graph: all samples are told of", self.counted(path, MOST_FOREIGN))
 
     def entered(self):
         """Beside one that was left alone: the same result."""

@@ -93,7 +93,7 @@ def counted(case):
 
 
 def test_stalls_of_graphs_that_are_made_at_once(case):
-    """CUPTI knows kernels only of graphs that were made after it was enabled: who makes one waits for that."""
+    """CUPTI knows kernels only of graphs that were made while it was enabled, or after: who makes one waits for that."""
     case.env = {**SETTINGS, "SIMCUPTI_PCS_ENABLE_MS": "100", "SIMCUPTI_STRICT": "1"}
     ran(case, "record", "--stalls", "--cupti", Places.simcuda("libcupti.so.13"), "-o", case.path("run.cuscope"), "--",
         Places.program("gpunodes"), "1000")

@@ -370,7 +370,6 @@ static const struct {
 } resources[] = {
 	{ AGENT_WANT_STALLS, CUPTI_RESOURCE_CONTEXT_DESTROY_STARTING, false },
 	{ AGENT_WANT_STALLS, CUPTI_RESOURCE_MODULE_LOADED, false },
-	{ AGENT_WANT_STALLS, CUPTI_RESOURCE_MODULE_PROFILED, false },
 	{ AGENT_WANT_NODES, CUPTI_RESOURCE_GRAPHNODE_CREATED, true },
 	{ AGENT_WANT_NODES, CUPTI_RESOURCE_GRAPHNODE_CLONED, true },
 };
@@ -393,6 +392,16 @@ static void enable_callbacks(uint32_t kinds)
 			f.cuptiEnableCallback(1, subscriber, CUPTI_DOMAIN_RESOURCE,
 			                      resources[i].id);
 	}
+}
+
+static bool modules_are_told;
+
+void cupti_tell_launched_modules(bool on)
+{
+	if (on != modules_are_told)
+		f.cuptiEnableCallback(on, subscriber, CUPTI_DOMAIN_RESOURCE,
+		                      CUPTI_RESOURCE_MODULE_PROFILED);
+	modules_are_told = on;
 }
 
 void cupti_spare(void)
@@ -431,6 +440,7 @@ int cupti_begin(uint32_t kinds, int given, bool calls_are_open, struct failure *
 		if (found.version >= CUPTI_VERSION_STALLS)
 			gate_begin();
 	}
+	modules_are_told = false;
 	enable_callbacks(kinds);
 	clock_pause_ms(ON_THEIR_WAY_MS);
 	if (enable_kinds(kinds, failure))
@@ -488,6 +498,7 @@ void cupti_clock(void)
 void cupti_disable(void)
 {
 	stalls_close(false);
+	cupti_tell_launched_modules(false);
 	cubins_close();
 	for (size_t i = 0; i < ARRAY_SIZE(kinds_of); i++) {
 		if (kinds_of[i].wanted & enabled)

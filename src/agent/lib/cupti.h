@@ -30,6 +30,9 @@ void cupti_flush(bool all);
 /* Callbacks that have come and that nobody needs: not one more. Now and then. */
 void cupti_spare(void);
 
+/* The modules of kernels, at each launch: how those are known that were loaded before we came. */
+void cupti_tell_launched_modules(bool on);
+
 /* Compares clocks again, where they are two. */
 void cupti_clock(void);
 

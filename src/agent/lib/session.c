@@ -298,6 +298,7 @@ static void turn_running(struct session *session)
 		cupti_spare();
 	}
 	session->stalls_ns = stalls_turn(now);
+	cupti_tell_launched_modules(stalls_are_sampled());
 	if (now - session->clock_ns >= CLOCK_EVERY_NS) {
 		session->clock_ns = now;
 		cupti_clock();

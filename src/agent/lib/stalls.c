@@ -275,7 +275,7 @@ static bool take_data(const struct pcs_data *data)
 }
 
 /* Of a context in use. False: it gives nothing any more. */
-static bool get(void *context)
+static bool get(size_t place, void *context)
 {
 	struct pcs_data *data = &output->given.data;
 	struct pcs_get given = { .size = PCS_GET_BYTES, .context = context, .data = data };
@@ -292,6 +292,8 @@ static bool get(void *context)
 			tell(AGENT_STALLS_REFUSED, result, AGENT_STALLS_IN_GETTING, 0);
 		if (result)
 			break;
+		if (data->n)
+			contexts_settle(place, context);
 		if (!take_data(data)) {
 			tell(AGENT_STALLS_NAMES, 0, output->n_names, 0);
 			return false;
@@ -401,7 +403,8 @@ static bool stop(size_t i, void *context)
 	slots[i].runs = false;
 	slots[i].fails |= result || !was_fast(from_ns, AGENT_STALLS_IN_STOPPING);
 	from_ns = clock_now();
-	slots[i].fails |= !result && (!get(context) || !was_fast(from_ns, AGENT_STALLS_IN_GETTING));
+	slots[i].fails |=
+		!result && (!get(i, context) || !was_fast(from_ns, AGENT_STALLS_IN_GETTING));
 	return true;
 }
 
@@ -635,6 +638,11 @@ uint64_t stalls_turn(uint64_t now_ns)
 		begin_window();
 	__atomic_store_n(&busy, false, __ATOMIC_RELAXED);
 	return close_ns ? close_ns : next_ns;
+}
+
+bool stalls_are_sampled(void)
+{
+	return open && episode_ns;
 }
 
 /* Who exits may be in a call, and others as well: what is on stays on then. */

@@ -24,6 +24,9 @@ void stalls_open(void *library, uint32_t version, bool calls_are_open);
 /* When it is to be called again, at the latest; 0: never. */
 uint64_t stalls_turn(uint64_t now_ns);
 
+/* Whether an episode is on, with windows in which instructions are sampled. */
+bool stalls_are_sampled(void);
+
 /* `exits`: the process does, and CUPTI is about to be taken down; it is called as little as can be.
  */
 void stalls_close(bool exits);

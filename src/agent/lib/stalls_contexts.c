@@ -23,7 +23,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sampled {
 	void *context; /* read without the lock as well */
 	enum context_state state;
-	bool settled; /* was on, or did not come so while a thread waited: none does so again */
+	bool settled; /* was sampled, or did not come on in time: no thread waits for it again */
 } sampled[CONTEXTS];
 static void *in_use;           /* a call of CUPTI's is under way; guarded */
 static uint32_t open;          /* they are taken */
@@ -144,13 +144,19 @@ void contexts_unuse(void)
 	pthread_mutex_unlock(&lock);
 }
 
+void contexts_settle(size_t place, const void *context)
+{
+	pthread_mutex_lock(&lock);
+	if (sampled[place].context == context)
+		sampled[place].settled = true;
+	pthread_mutex_unlock(&lock);
+}
+
 void contexts_set(size_t place, const void *context, enum context_state state)
 {
 	pthread_mutex_lock(&lock);
-	if (sampled[place].context == context) {
+	if (sampled[place].context == context)
 		sampled[place].state = state;
-		sampled[place].settled |= state == CONTEXT_ON;
-	}
 	pthread_mutex_unlock(&lock);
 	answer();
 }
@@ -158,7 +164,8 @@ void contexts_set(size_t place, const void *context, enum context_state state)
 /* ---- threads that wait for their context ------------------------------------------------------
  */
 
-/* Whether it was never enabled, and may be yet. `gives_up`: nobody is to wait for it again. */
+/* Whether it is not enabled, and may be yet, for the first time. `gives_up`: nobody is to wait for
+ * it again. */
 static bool is_to_come(const void *context, bool gives_up)
 {
 	bool comes = false;

@@ -25,8 +25,8 @@ void contexts_end(void *context);
 
 /*
  * On a thread that is about to capture or to make a graph: CUPTI knows kernels only of graphs that
- * were made after it was enabled for their context, once. Notes the context, if that was not, and
- * waits until it is, or cannot be.
+ * were made while it was enabled for their context, or after it was and had kernels to sample.
+ * Where neither is so yet, notes the context and waits until it is enabled, or cannot be.
  */
 void contexts_await(void *context);
 
@@ -45,5 +45,6 @@ bool contexts_any(enum context_state state);
 bool contexts_use(size_t place, enum context_state state, void **context);
 void contexts_unuse(void);
 
-/* If that context is still there. */
+/* If that context is still there. Kernels of its were sampled; its state. */
+void contexts_settle(size_t place, const void *context);
 void contexts_set(size_t place, const void *context, enum context_state state);

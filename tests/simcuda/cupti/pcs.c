@@ -4,7 +4,7 @@
  * and stopped, and what ran meanwhile gave a sample of each of 4 schedulers in each period of its
  * time, at three instructions. Its reasons are those that a word in the kernel's name stands for.
  *
- * Kernels of a graph that was made before its context was first enabled are nobody's.
+ * Kernels of a graph are nobody's that was made before its context was enabled and sampled.
  *
  * A context that is being destroyed must not be touched, none may be enabled at cuptiFinalize, and
  * no other thread may be in a call of the driver's: each ends the process.
@@ -106,14 +106,14 @@ static struct pcs_of {
 	uint32_t number;
 	bool configured, by_hand, runs;
 	uint32_t period;
-	uint64_t from_ns, until_ns, range;
+	uint64_t from_ns, until_ns, range, enabled_ns;
 	struct pcs_data *buffer;
 	struct sampled kernels[KERNELS];
 	size_t n;
 	uint64_t foreign;
 } all[CONTEXTS]; /* guarded by cupti_lock */
 
-/* When contexts were first enabled. */
+/* When kernels of contexts were first sampled. */
 static struct {
 	uint32_t number;
 	uint64_t ns;
@@ -180,9 +180,23 @@ static struct sampled *kernel_of(struct pcs_of *pcs, const char *name)
 	return &pcs->kernels[pcs->n++];
 }
 
-/* Of graphs the real one knows kernels only if they were made after it was first enabled. */
-static bool is_known(uint32_t context, uint64_t made_ns)
+static void note_first(uint32_t number)
 {
+	for (size_t i = 0; i < n_firsts; i++) {
+		if (firsts[i].number == number)
+			return;
+	}
+	if (n_firsts < sizeof(firsts) / sizeof(firsts[0])) {
+		firsts[n_firsts].number = number;
+		firsts[n_firsts++].ns = clock_ns();
+	}
+}
+
+/* Of graphs the real one knows kernels only if they were made while it was enabled, or after. */
+static bool is_known(uint32_t context, uint64_t made_ns, uint64_t enabled_ns)
+{
+	if (made_ns > enabled_ns)
+		return true;
 	for (size_t i = 0; i < n_firsts && made_ns; i++) {
 		if (firsts[i].number == context)
 			return made_ns > firsts[i].ns;
@@ -205,8 +219,10 @@ void pcs_ran(uint32_t context, const char *name, uint64_t made_ns, uint64_t begi
 
 		if (!pcs->context || pcs->number != context || !pcs->from_ns || to <= from)
 			continue;
+		if (!made_ns)
+			note_first(context);
 		samples = (uint64_t)(SCHEDULERS * ((double)(to - from) / period_ns + 0.5));
-		kernel = is_known(context, made_ns) ? kernel_of(pcs, name) : NULL;
+		kernel = is_known(context, made_ns, pcs->enabled_ns) ? kernel_of(pcs, name) : NULL;
 		if (kernel)
 			kernel->samples += samples;
 		else
@@ -314,18 +330,6 @@ static enum result leave(enum result result)
 	return result;
 }
 
-static void note_first(uint32_t number)
-{
-	for (size_t i = 0; i < n_firsts; i++) {
-		if (firsts[i].number == number)
-			return;
-	}
-	if (n_firsts < sizeof(firsts) / sizeof(firsts[0])) {
-		firsts[n_firsts].number = number;
-		firsts[n_firsts++].ns = clock_ns();
-	}
-}
-
 PCS_CALL(cuptiPCSamplingEnable, struct pcs_context)
 {
 	uint32_t number;
@@ -347,9 +351,9 @@ PCS_CALL(cuptiPCSamplingEnable, struct pcs_context)
 			continue;
 		all[i] = (struct pcs_of){ .context = given->context,
 			                  .number = number,
+			                  .enabled_ns = clock_ns(),
 			                  .period = 20 };
 		atomic_fetch_add(&enabled_ones, 1);
-		note_first(number);
 		return leave(RESULT_SUCCESS);
 	}
 	return leave(RESULT_NOT_SUPPORTED);
