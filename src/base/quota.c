@@ -115,6 +115,21 @@ size_t quota_of_user(const struct quota *quota, uint64_t user)
 	return owner_has(quota, user);
 }
 
+static bool is_process(const struct quota_owner *owner)
+{
+	return owner->id >> 32 == PROCESS >> 32;
+}
+
+uint64_t quota_most(const struct quota *quota)
+{
+	const struct quota_owner *most = NULL;
+
+	for (const struct quota_owner *owner = quota->owners; owner; owner = owner->hh.next)
+		if (!is_process(owner) && (!most || owner->taken > most->taken))
+			most = owner;
+	return most ? most->id : QUOTA_ROOT;
+}
+
 static bool is_over_half(const struct quota_limit *limit, size_t taken)
 {
 	return limit->most && taken > limit->most / 2;
@@ -128,7 +143,7 @@ bool quota_is_crowded(const struct quota *quota, uint64_t user)
 		bool other = owner->id != QUOTA_ROOT && owner->id != user;
 		size_t half = quota->user.most / 2, counts = owner->taken;
 
-		if (owner->id >> 32 == PROCESS >> 32)
+		if (is_process(owner))
 			continue;
 		if (other && quota->user.most && counts > half)
 			counts = half;

@@ -46,6 +46,9 @@ void quota_give(struct quota *quota, uint64_t user, uint32_t pid, size_t n);
 /* Why so many could not be taken; NULL: they could. Nothing is taken or counted. */
 const char *quota_refuses(const struct quota *quota, uint64_t user, uint32_t pid, size_t n);
 
+/* Who has most, root as well; where nobody has anything, root. */
+uint64_t quota_most(const struct quota *quota);
+
 /* What a user has. */
 size_t quota_of_user(const struct quota *quota, uint64_t user);
 

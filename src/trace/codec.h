@@ -203,6 +203,11 @@ void encoder_take(struct encoder *encoder, struct chunk_head *head, struct buf *
 
 struct decoder;
 
+/*
+ * Without objects, NULL, all events point at one process and one function, and at no kernel and no
+ * stack: decoder_ids() has their numbers, by which encode_event() makes the same event anew. Who is
+ * announced is an EVENT_PROCESS, for encode_announced().
+ */
 struct decoder *decoder_new(struct objects *objects);
 void decoder_free(struct decoder *decoder);
 
@@ -225,6 +230,9 @@ enum decoded { DECODED_EVENT, DECODED_NOTHING, DECODED_LOST, DECODED_END, DECODE
  * that this program does not know. DECODED_LOST: one that refers to what a damaged chunk defined.
  */
 enum decoded decoder_next(struct decoder *decoder, struct event *event);
+
+/* The numbers that the file gives what that event points at. */
+const struct event_ids *decoder_ids(const struct decoder *decoder);
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 

@@ -28,7 +28,9 @@ struct decoder {
 	struct objects *objects;
 	struct names *names;
 	bool names_lost;
-	bool lost; /* of the event that is read: something that it refers to */
+	bool lost;            /* of the event that is read: something that it refers to */
+	struct event_ids ids; /* of the same */
+	uint64_t first_ns;    /* of the chunk */
 	const uint8_t *at[COLUMN_COUNT], *end[COLUMN_COUNT];
 	uint32_t events; /* that are left */
 	struct numbered_thread *threads;
@@ -42,6 +44,10 @@ struct decoder {
 	struct stall stall;
 	struct thread announced;
 };
+
+/* What events point at where there are no objects. */
+static const struct process any_process;
+static const struct function any_function = { .name = "", .lib = "" };
 
 struct decoder *decoder_new(struct objects *objects)
 {
@@ -92,6 +98,7 @@ bool decoder_begin(struct decoder *decoder, const struct chunk_head *head, const
 		decoder->end[i] = at += len;
 	}
 	decoder->events = head->events;
+	decoder->first_ns = head->first_ns;
 	decoder->n_threads = 0;
 	decoder->thread = NULL;
 	codec_begin(&decoder->codec, 0);
@@ -111,7 +118,8 @@ static uint64_t next_number(struct decoder *decoder, enum column column)
 static __attribute__((noinline)) bool add_thread(struct decoder *decoder)
 {
 	uint64_t id = next_number(decoder, COLUMN_HEADS);
-	const struct process *process = objects_process(decoder->objects, id);
+	const struct process *process =
+		decoder->objects ? objects_process(decoder->objects, id) : &any_process;
 	uint32_t tid = (uint32_t)next_number(decoder, COLUMN_HEADS);
 
 	if (decoder->n_threads == decoder->threads_room) {
@@ -140,6 +148,7 @@ static inline bool read_thread(struct decoder *decoder, uint64_t head, struct ev
 		return false;
 	event->process = decoder->thread->process;
 	event->tid = decoder->thread->tid;
+	decoder->ids.process = decoder->thread->process_id;
 	decoder->lost |= !event->process;
 	return true;
 }
@@ -150,6 +159,10 @@ static inline bool read_kernel(struct decoder *decoder, uint64_t head, struct la
 {
 	if (head & HEAD_KERNEL)
 		last->kernel = (uint32_t)next_number(decoder, COLUMN_HEADS);
+	decoder->ids.kernel = last->kernel;
+	*kernel = NULL;
+	if (!decoder->objects)
+		return true;
 	*kernel = last->kernel ? objects_kernel(decoder->objects, last->kernel - 1) : NULL;
 	if (*kernel || !last->kernel)
 		return true;
@@ -161,9 +174,12 @@ static inline bool read_kernel(struct decoder *decoder, uint64_t head, struct la
  * By its number and one, 0 for none. One that was lost is none: what it is the stack of is there.
  * False where it is not defined.
  */
-static inline bool read_stack(const struct decoder *decoder, uint64_t number,
-                              const struct stack **stack)
+static inline bool read_stack(struct decoder *decoder, uint64_t number, const struct stack **stack)
 {
+	decoder->ids.stack = (uint32_t)number;
+	*stack = NULL;
+	if (!decoder->objects)
+		return true;
 	*stack = number ? objects_stack(decoder->objects, number - 1) : NULL;
 	if (*stack) /* one of ten thousands, soon asked for its number: that waits for memory */
 		__builtin_prefetch(*stack);
@@ -270,16 +286,28 @@ static uint64_t read_correlation(struct decoder *decoder, uint32_t mask, uint64_
 	return *last;
 }
 
-/* What stands for a function that was lost: how its values are told does not depend on it. */
+/* Any stands for one that was lost: how its values are told does not depend on it. */
 static const struct function *function_of(struct decoder *decoder, uint64_t id)
 {
-	static const struct function none = { .name = "", .lib = "" };
-	const struct function *function = objects_function(decoder->objects, id);
+	const struct function *function;
 
+	decoder->ids.function = (uint32_t)id;
+	if (!decoder->objects)
+		return &any_function;
+	function = objects_function(decoder->objects, id);
 	if (function || !objects_lost(decoder->objects, OBJECT_FUNCTION, id))
 		return function;
 	decoder->lost = true;
-	return &none;
+	return &any_function;
+}
+
+static size_t args_of(const struct decoder *decoder, const struct function *function)
+{
+	const struct api_arg *args;
+
+	if (!decoder->objects)
+		return API_ARGS_MAX;
+	return function->api ? api_args(function->api, &args) : 0;
 }
 
 static enum decoded read_call(struct decoder *decoder, uint64_t head, struct event *event)
@@ -289,7 +317,6 @@ static enum decoded read_call(struct decoder *decoder, uint64_t head, struct eve
 	struct codec *codec = &decoder->codec;
 	struct call *call = &decoder->call;
 	struct last_kernel *last;
-	const struct api_arg *args;
 	struct slot *slot;
 	uint64_t head_mask;
 	uint32_t mask;
@@ -310,7 +337,7 @@ static enum decoded read_call(struct decoder *decoder, uint64_t head, struct eve
 		return DECODED_DAMAGE;
 	slot = codec_slot(codec, (uint32_t)id, last->kernel);
 	read_values(decoder, slot, mask);
-	fill_call(call, slot->last, function->api ? api_args(function->api, &args) : 0);
+	fill_call(call, slot->last, args_of(decoder, function));
 	call->correlation = read_correlation(decoder, mask, &correlation_of(decoder)->call);
 	call->end_ns = call_has_end(call) ? event->time_ns : 0;
 	if (mask >> VALUE_END & 1 && !read_end(decoder, event, &call->end_ns))
@@ -365,12 +392,18 @@ static enum decoded told(const struct decoder *decoder, bool whole)
 	return decoder->lost ? DECODED_LOST : DECODED_EVENT;
 }
 
+/* Whether a kernel has to be there, and is not. */
+static bool lacks_kernel(const struct decoder *decoder, const struct decoded_kind *read)
+{
+	return decoder->objects && !read->kernel && !decoder->lost;
+}
+
 static enum decoded tell_activity(struct decoder *decoder, const struct decoded_kind *read,
                                   uint64_t kind, struct event *event)
 {
 	struct activity *activity = &decoder->activity;
 
-	if (kind == ACTIVITY_KERNEL && !read->kernel && !decoder->lost)
+	if (kind == ACTIVITY_KERNEL && lacks_kernel(decoder, read))
 		return DECODED_DAMAGE;
 	if (!read_stack(decoder, read->stack, &activity->stack))
 		return DECODED_DAMAGE;
@@ -439,7 +472,7 @@ static enum decoded tell_stall(struct decoder *decoder, const struct decoded_kin
 	    read->values[STALL_VALUE_DROPPED] > STALL_SAMPLES_MOST ||
 	    read->values[STALL_VALUE_FOREIGN] > STALL_SAMPLES_MOST ||
 	    read->values[STALL_VALUE_COST] > FORMAT_TIME_MAX ||
-	    (!read->kernel && !decoder->lost && read->values[STALL_VALUE_REASON]))
+	    (read->values[STALL_VALUE_REASON] && lacks_kernel(decoder, read)))
 		return DECODED_DAMAGE;
 	whole = fields_fill(FIELDS_STALL, stall, decoder->names, read->values);
 	stall->kernel = read->kernel;
@@ -512,6 +545,13 @@ static enum decoded read_of_kind(struct decoder *decoder, uint64_t head, struct 
 
 static enum decoded read_announced(struct decoder *decoder, struct event *event)
 {
+	if (!decoder->objects) {
+		event->type = EVENT_PROCESS;
+		event->process = &any_process;
+		event->time_ns =
+			decoder->codec.time_ns ? decoder->codec.time_ns : decoder->first_ns;
+		return DECODED_EVENT;
+	}
 	if (objects_take(decoder->objects, event, &decoder->announced))
 		return event->process ? DECODED_EVENT : DECODED_LOST;
 	return objects_lost_any(decoder->objects) ? DECODED_LOST : DECODED_DAMAGE;
@@ -550,8 +590,14 @@ enum decoded decoder_next(struct decoder *decoder, struct event *event)
 	decoder->events--;
 	*event = (struct event){ 0 };
 	decoder->lost = false;
+	decoder->ids = (struct event_ids){ 0 };
 	decoded = read_event(decoder, event);
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		beyond |= decoder->at[i] > decoder->end[i];
 	return beyond ? DECODED_DAMAGE : decoded;
+}
+
+const struct event_ids *decoder_ids(const struct decoder *decoder)
+{
+	return &decoder->ids;
 }

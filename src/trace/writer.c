@@ -14,6 +14,7 @@
 #include "trace/define.h"
 #include "trace/codec.h"
 #include "trace/run_record.h"
+#include "trace/window.h"
 
 /* ---- file out ------------------------------------------------------------------------------ */
 
@@ -104,170 +105,6 @@ static int file_out_end(struct file_out *out, struct packer *packer, struct err 
 	return out_add(out, chunk.data, chunk.len, err);
 }
 
-/* ---- window -------------------------------------------------------------------------------- */
-
-/*
- * The last part of a trace, kept in memory as packed chunks. Event chunks that are older, or too
- * many, are dropped. Definitions stay, so that what is left can be read.
- */
-
-struct kept_chunk {
-	struct kept_chunk *next;
-	struct chunk_head head;
-	size_t bytes;
-	char data[];
-};
-
-struct window {
-	uint64_t last_ns, last_bytes;
-	struct kept_chunk *first, **end;
-	size_t n_event_chunks;
-	uint64_t event_bytes, events;
-	uint64_t held_bytes; /* of all chunks */
-	uint64_t dropped_ns; /* the latest time of those that were dropped */
-};
-
-/* 0 is no limit. The last event chunk is kept in any case. */
-static struct window *window_new(uint64_t last_ns, uint64_t last_bytes)
-{
-	struct window *window = xcalloc(1, sizeof(*window));
-
-	window->last_ns = last_ns ? last_ns : UINT64_MAX;
-	window->last_bytes = last_bytes ? last_bytes : UINT64_MAX;
-	window->end = &window->first;
-	return window;
-}
-
-static void window_free(struct window *window)
-{
-	struct kept_chunk *next;
-
-	if (!window)
-		return;
-	for (struct kept_chunk *chunk = window->first; chunk; chunk = next) {
-		next = chunk->next;
-		free(chunk);
-	}
-	free(window);
-}
-
-/* Takes it out. */
-static void window_drop(struct window *window, struct kept_chunk **at)
-{
-	struct kept_chunk *chunk = *at;
-
-	*at = chunk->next;
-	if (window->end == &chunk->next)
-		window->end = at;
-	if (chunk->head.type != CHUNK_NAMES)
-		window->n_event_chunks--;
-	window->event_bytes -= chunk->bytes;
-	window->held_bytes -= chunk->bytes;
-	window->events -= chunk->head.events;
-	if (chunk->head.last_ns > window->dropped_ns)
-		window->dropped_ns = chunk->head.last_ns;
-	free(chunk);
-}
-
-/* The first event chunk with its names; the definitions before it stay where they are. */
-static void drop_oldest(struct window *window)
-{
-	struct kept_chunk **at = &window->first;
-
-	while ((*at)->head.type != CHUNK_EVENTS && (*at)->head.type != CHUNK_NAMES)
-		at = &(*at)->next;
-	if ((*at)->head.type == CHUNK_NAMES)
-		window_drop(window, at);
-	window_drop(window, at);
-}
-
-static const struct kept_chunk *window_oldest(const struct window *window)
-{
-	const struct kept_chunk *chunk = window->first;
-
-	while (chunk && chunk->head.type != CHUNK_EVENTS)
-		chunk = chunk->next;
-	return chunk;
-}
-
-/* Drops what is older than the window at that time. */
-static void window_until(struct window *window, uint64_t now_ns)
-{
-	uint64_t from_ns = now_ns > window->last_ns ? now_ns - window->last_ns : 0;
-
-	while (window->n_event_chunks > 1 && (window->event_bytes > window->last_bytes ||
-	                                      window_oldest(window)->head.last_ns < from_ns))
-		drop_oldest(window);
-}
-
-/* Takes a copy of one chunk, as packer_add() made it. */
-static void window_add(struct window *window, const struct chunk_head *head,
-                       const struct buf *chunk)
-{
-	struct kept_chunk *kept = xmalloc(sizeof(*kept) + chunk->len);
-
-	kept->next = NULL;
-	kept->head = *head;
-	kept->bytes = chunk->len;
-	memcpy(kept->data, chunk->data, chunk->len);
-	*window->end = kept;
-	window->end = &kept->next;
-	window->held_bytes += kept->bytes;
-	if (head->type == CHUNK_EVENTS || head->type == CHUNK_NAMES)
-		window->event_bytes += kept->bytes;
-	if (head->type != CHUNK_EVENTS)
-		return;
-	window->n_event_chunks++;
-	window->events += head->events;
-	window_until(window, head->last_ns);
-}
-
-/* of what is kept; 0: nothing is */
-static uint64_t window_begin_ns(const struct window *window)
-{
-	uint64_t begin_ns = UINT64_MAX;
-
-	for (const struct kept_chunk *chunk = window->first; chunk; chunk = chunk->next) {
-		if (chunk->head.type == CHUNK_EVENTS && chunk->head.begin_ns < begin_ns)
-			begin_ns = chunk->head.begin_ns;
-	}
-	return window->n_event_chunks ? begin_ns : 0;
-}
-
-static uint64_t window_events(const struct window *window)
-{
-	return window->events;
-}
-
-/* of all: definitions never go */
-static uint64_t window_held_bytes(const struct window *window)
-{
-	return window->held_bytes;
-}
-
-/* From now on it is no longer than that. */
-static void window_shorten(struct window *window, uint64_t last_ns)
-{
-	if (last_ns < window->last_ns)
-		window->last_ns = last_ns;
-}
-
-/* of event chunks with their names */
-static uint64_t window_bytes(const struct window *window)
-{
-	return window->event_bytes;
-}
-
-/* All that is kept, in its order. */
-static int window_write(const struct window *window, struct file_out *out, struct err *err)
-{
-	int r = 0;
-
-	for (const struct kept_chunk *chunk = window->first; chunk && !r; chunk = chunk->next)
-		r = file_out_chunk(out, chunk->data, chunk->bytes, err);
-	return r;
-}
-
 /* ---- writer -------------------------------------------------------------------------------- */
 
 /*
@@ -277,9 +114,11 @@ static int window_write(const struct window *window, struct file_out *out, struc
 #define CHUNK_BYTES (512 << 10)
 #define FLUSH_NS    1000000000ull /* what a crash may cost */
 
-/* A window of bytes is dropped from chunk by chunk: it should have several, but none of a call. */
-#define WINDOW_CHUNKS      8
-#define WINDOW_CHUNK_LEAST 512
+/* A window of bytes is dropped from chunk by chunk: it should have several, but none of a call. A
+ * shared one is dropped from by user. */
+#define WINDOW_CHUNKS        8
+#define WINDOW_CHUNKS_SHARED 64
+#define WINDOW_CHUNK_LEAST   512
 
 struct writer {
 	struct consumer consumer; /* first: what others hold */
@@ -339,9 +178,16 @@ static int add_chunk(struct writer *writer, struct chunk_head *head, struct err 
 
 static void count_bytes(struct writer *writer)
 {
-	writer->stats.bytes = writer->window ? window_bytes(writer->window) : writer->out.bytes;
-	writer->stats.held = writer->window ? window_held_bytes(writer->window) : 0;
-	writer->stats.dropped_ns = writer->window ? writer->window->dropped_ns : 0;
+	const struct window_figures *figures;
+
+	writer->stats.bytes = writer->out.bytes;
+	if (!writer->window)
+		return;
+	figures = window_figures(writer->window);
+	writer->stats.bytes = figures->event_bytes;
+	writer->stats.held = figures->held_bytes;
+	writer->stats.dropped_ns = figures->dropped_ns;
+	writer->stats.left_out = figures->events_given;
 }
 
 /* What has been gathered: first the definitions, which the events need. */
@@ -411,30 +257,46 @@ static int write_window(struct writer *writer, struct file_out *out, const struc
 	return r ? r : write_end(writer, out, &run, err);
 }
 
+int writer_settle(struct consumer *self, uint64_t end_ns, struct err *err)
+{
+	struct writer *writer = (struct writer *)self;
+	int r = 0;
+
+	while (!r && define_parts(writer->definer, CHUNK_BYTES)) /* lines that are known by now */
+		r = add_gathered(writer, err);
+	if (!r)
+		r = add_gathered(writer, err);
+	if (!r)
+		window_until(writer->window, end_ns);
+	count_bytes(writer);
+	return r;
+}
+
+size_t writer_left_out(const struct consumer *self, struct writer_left_out *left, size_t most)
+{
+	return window_left_out(((const struct writer *)self)->window, left, most);
+}
+
 int writer_snapshot(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct writer *writer = (struct writer *)self;
 	struct writer_window *options = &writer->options;
 	struct file_out out;
 	const char *name;
-	int r = 0, fd;
+	int r = writer_settle(self, run->end_ns, err), fd;
 
-	while (!r && define_parts(writer->definer, CHUNK_BYTES)) /* lines that are known by now */
-		r = add_gathered(writer, err);
-	if (!r)
-		r = add_gathered(writer, err);
 	if (r)
 		return r;
 	fd = options->open(options->data, &name, err);
 	if (fd < 0)
 		return fd;
-	window_until(writer->window, run->end_ns);
 	file_out_init(&out, fd, name);
 	r = write_window(writer, &out, run, err);
 	if (close(fd) && !r) /* where a network file system tells that its disk is full */
 		r = err_set(err, errno, "cannot write %s: %s", name, strerror(errno));
 	if (!r && options->written)
-		options->written(options->data, run, window_events(writer->window), out.bytes);
+		options->written(options->data, run, window_figures(writer->window)->events,
+		                 out.bytes);
 	file_out_free(&out);
 	return r;
 }
@@ -475,7 +337,9 @@ static int writer_begin(struct consumer *self, const struct run_info *run, struc
 static int writer_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct writer *writer = (struct writer *)self;
+	size_t before = writer->options.shared ? encoder_bytes(writer->encoder) : 0, after;
 	struct event_ids ids;
+	bool full;
 
 	if (event->type == EVENT_CALL_BEGIN)
 		return 0;
@@ -487,8 +351,11 @@ static int writer_event(struct consumer *self, const struct event *event, struct
 	} else {
 		encode_event(writer->encoder, event, &ids);
 	}
-	if (encoder_bytes(writer->encoder) < writer->chunk_bytes &&
-	    definer_bytes(writer->definer) < CHUNK_BYTES)
+	after = encoder_bytes(writer->encoder);
+	full = after >= writer->chunk_bytes || definer_bytes(writer->definer) >= CHUNK_BYTES;
+	if (writer->options.shared)
+		full |= window_count(writer->window, ids.process, event, after - before);
+	if (!full)
 		return 0;
 	writer->flushed_ns = clock_now_ns();
 	return add_gathered(writer, err);
@@ -572,9 +439,9 @@ struct consumer *writer_new(int fd, const char *name)
 	return &writer->consumer;
 }
 
-static size_t window_chunk_bytes(uint64_t last_bytes)
+static size_t window_chunk_bytes(uint64_t last_bytes, bool shared)
 {
-	uint64_t bytes = last_bytes / WINDOW_CHUNKS;
+	uint64_t bytes = last_bytes / (shared ? WINDOW_CHUNKS_SHARED : WINDOW_CHUNKS);
 
 	if (!last_bytes || bytes > CHUNK_BYTES)
 		return CHUNK_BYTES;
@@ -585,9 +452,9 @@ struct consumer *writer_new_window(const struct writer_window *window)
 {
 	struct writer *writer = make();
 
-	writer->chunk_bytes = window_chunk_bytes(window->last_bytes);
+	writer->chunk_bytes = window_chunk_bytes(window->last_bytes, window->shared);
 	writer->options = *window;
-	writer->window = window_new(window->last_ns, window->last_bytes);
+	writer->window = window_new(window->last_ns, window->last_bytes, window->shared);
 	return &writer->consumer;
 }
 

@@ -23,6 +23,8 @@ struct consumer *writer_new(int fd, const char *name);
 /* Keeps only the last part in memory, until it is asked for. */
 struct writer_window {
 	uint64_t last_ns, last_bytes; /* of events, packed; 0: no limit by that */
+	/* Users share last_bytes: who has most of them gives way, see writer_left_out(). */
+	bool shared;
 	/*
 	 * Opens a file for writing, and says its name, which stays valid until the next call. The
 	 * writer closes it. A negative errno with a sentence where there is none.
@@ -51,12 +53,26 @@ void writer_redirect(struct consumer *writer,
 /* From now on the window is no longer than that. */
 void writer_shorten(struct consumer *writer, uint64_t last_ns);
 
+/* What a snapshot does first: packs what waits, and drops what is older than the window then. */
+int writer_settle(struct consumer *writer, uint64_t end_ns, struct err *err);
+
+/* Of a user who had most of a shared window: of him less is held than of others. */
+struct writer_left_out {
+	uint64_t person;   /* probe/person.h */
+	uint64_t events;   /* that were left out since the oldest that is held of others */
+	uint64_t until_ns; /* the latest of these; all that came later is held */
+};
+
+/* Those who left out most, at most so many. How many there are. */
+size_t writer_left_out(const struct consumer *writer, struct writer_left_out *left, size_t most);
+
 struct writer_stats {
 	uint64_t events;     /* taken so far */
 	uint64_t whole;      /* of them in chunks that are written; not with a window */
 	uint64_t bytes;      /* written so far; with a window: held in memory */
 	uint64_t held;       /* with a window: that, and the definitions, which are never dropped */
-	uint64_t dropped_ns; /* with a window: the latest time of what is held no more; 0: none */
+	uint64_t dropped_ns; /* with a window: up to when nothing is held; 0: all is */
+	uint64_t left_out;   /* with a shared window: events, ever, by users who had most of it */
 	bool ended;          /* well */
 };
 

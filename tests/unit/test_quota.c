@@ -110,6 +110,17 @@ static void test_a_limit_without_words_is_one_as_well(void **state)
 	assert_int_equal(quota_of_places(1).user.most, 1);
 }
 
+static void test_who_has_most_is_known(void **state)
+{
+	assert_int_equal(quota_most(&quota), ROOT);
+	assert_null(quota_take(&quota, ANN, 1, 1));
+	assert_null(quota_take(&quota, BOB, 2, 2));
+	assert_int_equal(quota_most(&quota), BOB); /* and not his process, which has as much */
+	assert_null(quota_take(&quota, ROOT, 3, 2));
+	assert_null(quota_take(&quota, ROOT, 4, 1));
+	assert_int_equal(quota_most(&quota), ROOT);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -123,6 +134,7 @@ int main(void)
 		TEST(test_a_process_that_nobody_knows_is_a_user_like_others),
 		TEST(test_a_user_is_no_crowd_for_others),
 		TEST(test_a_limit_without_words_is_one_as_well),
+		TEST(test_who_has_most_is_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

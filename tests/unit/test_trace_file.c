@@ -320,6 +320,107 @@ static void test_what_fills_many_chunks_comes_back(void **state)
 	free(list.at);
 }
 
+/* ---- a window that users share -------------------------------------------------------------- */
+
+static int shared_file = -1;
+
+static int open_shared(void *data, const char **name, struct err *err)
+{
+	*name = "shared";
+	return dup(shared_file);
+}
+
+static bool is_announced(const struct event *event)
+{
+	return event->type == EVENT_PROCESS || event->type == EVENT_THREAD;
+}
+
+/* How many of a user's are there that definitions do not hold. */
+static size_t count_of(struct kept_list *list, uint64_t person)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		n += !is_announced(&list->at[i].event) &&
+		     list->at[i].event.process->person == person;
+	return n;
+}
+
+static void write_shared(struct kept_list *list, uint64_t bytes, struct writer_left_out left[3],
+                         size_t *n_left)
+{
+	const struct writer_window options = { .last_bytes = bytes,
+		                               .shared = true,
+		                               .open = open_shared };
+	struct consumer *writer = writer_new_window(&options);
+	struct run_info run = default_run_info();
+	struct err err = { 0 };
+
+	for (size_t i = 0; i < list->count; i++) {
+		struct event event = event_of(&list->at[i]);
+
+		assert_int_equal(writer->ops->event(writer, &event, &err), 0);
+	}
+	assert_int_equal(writer_snapshot(writer, &run, &err), 0);
+	*n_left = writer_left_out(writer, left, 3);
+	writer->ops->free(writer);
+}
+
+/*
+ * Of the last process there is a tenth of what there is of the others: all of it is held, and of
+ * them what came last, each event as it was, and all in their order.
+ */
+static void test_what_is_taken_out_between_others_leaves_these_as_they_were(void **state)
+{
+	struct kept_list list = random_list(60000), *read;
+	uint64_t persons[3];
+	size_t skip[3], n = 0, at = 0, n_left;
+	struct writer_left_out left[3];
+	struct trace_file *file;
+	struct keeper keeper;
+
+	for (size_t i = 0; i < list.count; i++)
+		if (list.at[i].event.process != processes[2] || is_announced(&list.at[i].event) ||
+		    !below(10))
+			list.at[n++] = list.at[i];
+	list.count = n;
+	shared_file = memory_file();
+	write_shared(&list, 2 << 20, left, &n_left);
+	file = read_list(shared_file, NULL, &keeper);
+	read = &keeper.list;
+	for (size_t i = 0; i < 3; i++) {
+		persons[i] = processes[i]->person;
+		skip[i] = count_of(&list, persons[i]) - count_of(read, persons[i]);
+	}
+	assert_int_equal(skip[2], 0);
+	assert_true(skip[0] > 1000 && skip[1] > 1000);
+	assert_true(count_of(read, persons[0]) > 1000 && count_of(read, persons[1]) > 1000);
+	assert_int_equal(n_left, 2);
+	assert_in_range(left[0].events + left[1].events, (skip[0] + skip[1]) * 9 / 10,
+	                skip[0] + skip[1]);
+	for (size_t i = 0; i < list.count; i++) {
+		struct kept *kept = &list.at[i];
+		size_t who = 0;
+
+		if (is_announced(&kept->event))
+			continue;
+		while (persons[who] != kept->event.process->person)
+			who++;
+		if (skip[who]) {
+			skip[who]--;
+			continue;
+		}
+		while (is_announced(&read->at[at].event))
+			at++;
+		assert_same_event(kept, &read->at[at++]);
+	}
+	assert_int_equal(at, read->count);
+	trace_close(file);
+	keeper_free(&keeper);
+	close(shared_file);
+	free(list.at);
+}
+
 static void test_a_trace_without_events_is_one(void **state)
 {
 	struct kept_list list = { 0 };
@@ -436,6 +537,7 @@ int main(void)
 		cmocka_unit_test(test_every_field_of_random_events_comes_back),
 		cmocka_unit_test(test_any_number_of_misses_fits_in_a_file),
 		cmocka_unit_test(test_what_fills_many_chunks_comes_back),
+		cmocka_unit_test(test_what_is_taken_out_between_others_leaves_these_as_they_were),
 		cmocka_unit_test(test_a_trace_without_events_is_one),
 		cmocka_unit_test(test_the_begin_of_a_call_is_not_kept),
 		cmocka_unit_test(

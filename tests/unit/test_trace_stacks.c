@@ -357,35 +357,46 @@ static int open_scratch(void *data, const char **name, struct err *err)
 	return dup(*(int *)data);
 }
 
-/* The definitions of stacks that older events were of are among what --last keeps. */
-static void test_the_last_part_of_a_run_has_its_stacks(void **state)
+/* What a window holds in the end. */
+static struct trace_file *read_last(struct writer_window *options, struct kept_list *list,
+                                    struct keeper *keeper)
 {
-	struct stacks *stacks = stacks_new();
 	struct run_info run = default_run_info();
-	struct kept_list list = { 0 }, last = { 0 };
-	struct writer_window options = { .last_bytes = 2000, .open = open_scratch };
-	const struct stack *some[8];
 	struct consumer *writer;
 	struct trace_file *file;
 	struct err err = { 0 };
-	struct keeper keeper;
 	int fd = -1;
 
-	for (size_t i = 0; i < ARRAY_SIZE(some); i++)
-		some[i] = random_stack(stacks);
-	for (uint64_t i = 0; i < 4000; i++)
-		add_random_event(&list, some[below(8)], RUN_BEGIN_NS + 1000 * i);
-	options.data = &fd;
-	writer = writer_new_window(&options);
+	options->data = &fd;
+	writer = writer_new_window(options);
 	assert_int_equal(writer->ops->begin(writer, &run, &err), 0);
-	for (size_t i = 0; i < list.count; i++) {
-		struct event event = event_of(&list.at[i]);
+	for (size_t i = 0; i < list->count; i++) {
+		struct event event = event_of(&list->at[i]);
 
 		assert_int_equal(writer->ops->event(writer, &event, &err), 0);
 	}
 	assert_int_equal(writer->ops->end(writer, &run, &err), 0);
 	writer->ops->free(writer);
-	file = read_list(fd, NULL, &keeper);
+	file = read_list(fd, NULL, keeper);
+	close(fd);
+	return file;
+}
+
+/* The definitions of stacks that older events were of are among what --last keeps. */
+static void test_the_last_part_of_a_run_has_its_stacks(void **state)
+{
+	struct writer_window options = { .last_bytes = 2000, .open = open_scratch };
+	struct stacks *stacks = stacks_new();
+	struct kept_list list = { 0 }, last = { 0 };
+	const struct stack *some[8];
+	struct trace_file *file;
+	struct keeper keeper;
+
+	for (size_t i = 0; i < ARRAY_SIZE(some); i++)
+		some[i] = random_stack(stacks);
+	for (uint64_t i = 0; i < 4000; i++)
+		add_random_event(&list, some[below(8)], RUN_BEGIN_NS + 1000 * i);
+	file = read_last(&options, &list, &keeper);
 	assert_in_range(keeper.list.count, 1, list.count - 1);
 	last = (struct kept_list){ list.at + list.count - keeper.list.count, keeper.list.count };
 	assert_same_list(&last, &keeper.list);
@@ -393,7 +404,41 @@ static void test_the_last_part_of_a_run_has_its_stacks(void **state)
 	keeper_free(&keeper);
 	free(list.at);
 	stacks_free(stacks);
-	close(fd);
+}
+
+/* Samples and what is of stacks: nine of ten events are another user's, who has most and gives. */
+static void test_stacks_stay_where_others_events_are_taken_out_between(void **state)
+{
+	struct writer_window options = { .last_bytes = 60000,
+		                         .shared = true,
+		                         .open = open_scratch };
+	const struct process *other = new_process(4343, "other");
+	struct stacks *stacks = stacks_new();
+	struct kept_list list = { 0 };
+	const struct stack *some[8];
+	struct trace_file *file;
+	struct keeper keeper;
+	size_t n = 0;
+
+	((struct process *)other)->person = 7;
+	for (size_t i = 0; i < ARRAY_SIZE(some); i++)
+		some[i] = random_stack(stacks);
+	for (uint64_t i = 0; i < 6000; i++) {
+		add_random_event(&list, some[below(8)], RUN_BEGIN_NS + 1000 * i);
+		if (i % 10)
+			list.at[i].event.process = other;
+	}
+	file = read_last(&options, &list, &keeper);
+	assert_in_range(keeper.list.count, 700, 3000);
+	for (size_t i = 0; i < list.count; i += 10) {
+		while (keeper.list.at[n].event.process->person == 7)
+			n++;
+		assert_same_event(&list.at[i], &keeper.list.at[n++]);
+	}
+	trace_close(file);
+	keeper_free(&keeper);
+	free(list.at);
+	stacks_free(stacks);
 }
 
 static size_t count_of(const struct kept_list *list, enum event_type type, bool with_stack)
@@ -606,6 +651,7 @@ int main(void)
 		cmocka_unit_test(test_calls_of_stacks_are_read_as_older_files_have_them),
 		cmocka_unit_test(test_the_profile_of_a_file_is_that_of_the_run),
 		cmocka_unit_test(test_the_last_part_of_a_run_has_its_stacks),
+		cmocka_unit_test(test_stacks_stay_where_others_events_are_taken_out_between),
 		cmocka_unit_test(test_calls_that_are_chosen_keep_their_stacks),
 		cmocka_unit_test(
 			test_samples_are_recorded_unless_calls_are_chosen_by_how_they_ended),
