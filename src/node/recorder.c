@@ -353,7 +353,10 @@ int recorder_receive_with(int socket, struct recorder_message *message, int *fd)
 		END(message->save.reason);
 	else if (message->kind == RECORDER_SAVED)
 		END(message->saved.name);
-	else if (message->kind == RECORDER_RANKS) {
+	else if (message->kind == RECORDER_STATE) {
+		if (message->state.n_short > RECORDER_SHORT_MOST)
+			return -EPIPE;
+	} else if (message->kind == RECORDER_RANKS) {
 		if (message->ranks.n > RECORDER_RANKS_EACH)
 			return -EPIPE;
 		for (uint32_t i = 0; i < message->ranks.n; i++)

@@ -83,10 +83,21 @@ struct recorder_save {
 	char reason[RULES_TEXT_MAX + 32]; /* "error: ..." */
 };
 
+#define RECORDER_SHORT_MOST 8 /* of whom is told that less is held than of others */
+
+/* A user who has most of the memory. */
+struct recorder_short {
+	uint64_t person;
+	uint64_t held_ns; /* back to where his events are held */
+};
+
 struct recorder_state {
 	uint64_t events, lost;
+	uint64_t left_out; /* events of such users */
+	uint32_t n_short;
+	struct recorder_short shorts[RECORDER_SHORT_MOST];
 	uint64_t held_bytes, definition_bytes;
-	uint64_t held_ns;   /* back to where all events are held, `last_ns` at most */
+	uint64_t held_ns;   /* back to where all others' events are held, `last_ns` at most */
 	uint64_t processes; /* seen so far: their number has a bound, see recorder.c */
 	uint64_t cpu_ns;
 	uint64_t steps_judged, steps_forgotten; /* steps.h */

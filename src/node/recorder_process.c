@@ -15,13 +15,16 @@
 
 #include "agent/wire.h"
 #include "analysis/missed.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/worker.h"
+#include "base/xalloc.h"
 #include "capture/capture.h"
 #include "hooks/hook_list.h"
 #include "node/account.h"
 #include "node/flight_ranks.h"
 #include "node/rules.h"
+#include "probe/person.h"
 #include "top/top_why.h"
 #include "trace/writer.h"
 
@@ -98,6 +101,41 @@ static int64_t realtime_offset_ns(void)
 	return (int64_t)(clock_of_ns(CLOCK_REALTIME) - clock_now_ns());
 }
 
+/*
+ * Of users who had most of the memory the recording has less than of others, which is told with
+ * what was missed. The process ends soon, and its words with it.
+ */
+static void tell_left_out(const struct recorder_saver *saver, struct run_info *run)
+{
+	struct writer_left_out left[RECORDER_SHORT_MOST];
+	size_t n = writer_left_out(saver->writer, left, RECORDER_SHORT_MOST);
+	size_t shown = n < RECORDER_SHORT_MOST ? n : RECORDER_SHORT_MOST;
+	struct miss *misses = xcalloc(run->n_misses + shown + 1, sizeof(*misses)), *miss = misses;
+	struct buf why = { 0 };
+
+	for (size_t i = 0; i < shown; i++) {
+		uint64_t held_ns =
+			run->end_ns > left[i].until_ns ? run->end_ns - left[i].until_ns : 0;
+
+		person_add(left[i].person, &why);
+		buf_printf(&why,
+		           ": only the last %.3f s are there, since the recorder's memory was "
+		           "full and most of it was this one's; %lu events before were left out",
+		           (double)held_ns / 1e9, left[i].events);
+		*miss++ = (struct miss){ .kind = MISS_OVER_BUDGET, .why = xstrdup(why.data) };
+		buf_reset(&why);
+		run->lost[LOST_OVER_BUDGET] += left[i].events;
+	}
+	if (n > shown) {
+		buf_printf(&why, "the same of %zu more users", n - shown);
+		*miss++ = (struct miss){ .kind = MISS_OVER_BUDGET, .why = why.data };
+	}
+	if (run->n_misses)
+		memcpy(miss, run->misses, run->n_misses * sizeof(*misses));
+	run->n_misses += (size_t)(miss - misses);
+	run->misses = misses;
+}
+
 static int write_file(struct recorder_saver *saver, struct save_writing *writing,
                       const struct recorder_save *save, const struct run_info *run,
                       enum spool_why *why, struct err *err)
@@ -110,6 +148,10 @@ static int write_file(struct recorder_saver *saver, struct save_writing *writing
 	told.realtime_offset_ns = realtime_offset_ns();
 	if (save->last_ns)
 		writer_shorten(saver->writer, save->last_ns);
+	rc = writer_settle(saver->writer, run->end_ns, err);
+	if (rc)
+		return rc;
+	tell_left_out(saver, &told);
 	writer_stats(saver->writer, &stats);
 	rc = spool_begin(saver->spool, &saver->settings->spool,
 	                 stats.held + stats.held / 16 + (1 << 20), &writing->file, why, err);
@@ -244,13 +286,25 @@ static void fired(void *data, enum rule rule, uint64_t person, const char *why)
 	say_fired(flight);
 }
 
-static uint64_t held_ns(const struct flight *flight, const struct writer_stats *stats)
+/* What is held since that time, or since it was begun. */
+static uint64_t held_ns(const struct flight *flight, uint64_t since_ns)
 {
-	uint64_t since_ns =
-		stats->dropped_ns > flight->began_ns ? stats->dropped_ns : flight->began_ns;
-	uint64_t now = clock_now_ns(), held = now > since_ns ? now - since_ns : 0;
+	uint64_t from_ns = since_ns > flight->began_ns ? since_ns : flight->began_ns;
+	uint64_t now = clock_now_ns(), held = now > from_ns ? now - from_ns : 0;
 
 	return held < flight->settings.last_ns ? held : flight->settings.last_ns;
+}
+
+static void take_shorts(struct flight *flight)
+{
+	struct writer_left_out left[RECORDER_SHORT_MOST];
+	size_t n = writer_left_out(flight->saver.writer, left, RECORDER_SHORT_MOST);
+
+	flight->state.n_short = n < RECORDER_SHORT_MOST ? (uint32_t)n : RECORDER_SHORT_MOST;
+	for (uint32_t i = 0; i < flight->state.n_short; i++)
+		flight->state.shorts[i] =
+			(struct recorder_short){ .person = left[i].person,
+			                         .held_ns = held_ns(flight, left[i].until_ns) };
 }
 
 static void send_state(struct flight *flight, const struct capture_state *capture)
@@ -258,11 +312,14 @@ static void send_state(struct flight *flight, const struct capture_state *captur
 	struct recorder_message message = { .kind = RECORDER_STATE };
 	struct writer_stats stats = { 0 };
 
-	if (flight->settings.enabled)
+	if (flight->settings.enabled) {
 		writer_stats(flight->saver.writer, &stats);
+		take_shorts(flight);
+	}
+	flight->state.left_out = stats.left_out;
 	flight->state.held_bytes = stats.held;
 	flight->state.definition_bytes = stats.held - stats.bytes;
-	flight->state.held_ns = held_ns(flight, &stats);
+	flight->state.held_ns = held_ns(flight, stats.dropped_ns);
 	flight->state.lost = missed_events(capture->lost);
 	flight->state.overhead_percent = capture->overhead_percent;
 	flight->state.scale = capture->estimate_scale;
@@ -519,6 +576,7 @@ int recorder_process_main(void)
 	flight.saver.writer = writer_new_window(
 		&(struct writer_window){ .last_ns = flight.settings.last_ns,
 	                                 .last_bytes = flight.settings.memory_bytes,
+	                                 .shared = true,
 	                                 .open = no_file });
 	if (flight.settings.gpu_times)
 		obey(&flight); /* what to write in the end came with the settings */

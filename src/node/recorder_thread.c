@@ -217,6 +217,7 @@ void recorder_remember(struct recorder *recorder, const struct recorder_state *s
 {
 	recorder->before.events += state->events;
 	recorder->before.lost += state->lost;
+	recorder->before.left_out += state->left_out;
 	recorder->before.cpu_ns += state->cpu_ns;
 	recorder->before.steps_forgotten += state->steps_forgotten;
 	add_unmatched(&recorder->before, state);
@@ -563,6 +564,7 @@ static void publish(struct recorder *recorder)
 			continue;
 		state.events += one->events;
 		state.lost += one->lost;
+		state.left_out += one->left_out;
 		state.cpu_ns += one->cpu_ns;
 		state.steps_forgotten += one->steps_forgotten;
 		add_unmatched(&state, one);
@@ -570,6 +572,8 @@ static void publish(struct recorder *recorder)
 			continue;
 		state.held_bytes = one->held_bytes;
 		state.held_ns = one->held_ns;
+		state.n_short = one->n_short;
+		memcpy(state.shorts, one->shorts, sizeof(state.shorts));
 		state.processes = one->processes;
 		state.steps_judged = one->steps_judged;
 		state.overhead_percent = one->overhead_percent;

@@ -3,6 +3,7 @@
 #include "node/sources.h"
 
 #include "node/recorder.h"
+#include "probe/person.h"
 
 static const struct metric_family up = { "cuscope_recorder_up", METRIC_GAUGE, NULL,
 	                                 "1 while calls are held by the flight recorder" };
@@ -14,8 +15,16 @@ static const struct metric_family lost = { "cuscope_recorder_lost_events", METRI
 	                                   "Events that it lost, or that are not whole" };
 static const struct metric_family held_time = {
 	"cuscope_recorder_held_seconds", METRIC_GAUGE, "seconds",
-	"How far back all calls are held: less than the setting where memory is full, and after a "
-	"start"
+	"How far back all calls are held, but those of users with most of the memory: less than "
+	"the setting where one of them is alone, and after a start"
+};
+static const struct metric_family short_time = {
+	"cuscope_recorder_user_held_seconds", METRIC_GAUGE, "seconds",
+	"How far back calls are held of a user with most of the memory, who gives way to others"
+};
+static const struct metric_family left_out = {
+	"cuscope_recorder_left_out_events", METRIC_COUNTER, NULL,
+	"Events of such users that are held no more, while older ones of others are"
 };
 static const struct metric_family held = { "cuscope_recorder_held_bytes", METRIC_GAUGE, "bytes",
 	                                   "What it holds, packed" };
@@ -57,6 +66,20 @@ static const struct metric_family spool_bytes = { "cuscope_spool_bytes", METRIC_
 	                                          "What recordings take on the disk" };
 static const struct metric_family spool_files = { "cuscope_spool_files", METRIC_GAUGE, NULL,
 	                                          "Recordings that are there" };
+
+static void add_users(const struct recorder_state *state, struct metrics *metrics)
+{
+	struct buf who = { 0 };
+
+	metrics_family(metrics, &short_time);
+	for (uint32_t i = 0; i < state->n_short; i++) {
+		buf_reset(&who);
+		person_add(state->shorts[i].person, &who);
+		metrics_add(metrics, metrics_labels(metrics, 0, "user", who.data, NULL),
+		            state->shorts[i].held_ns, 9, 0);
+	}
+	buf_free(&who);
+}
 
 static void add_spool(const struct recorder_figures *figures, struct metrics *metrics)
 {
@@ -100,6 +123,8 @@ static void fill(void *state, const struct node_view *view, struct metrics *metr
 	metrics_one(metrics, &lost, figures.state.lost, 0, since);
 	metrics_one(metrics, &held, figures.state.held_bytes, 0, 0);
 	metrics_one(metrics, &held_time, figures.state.held_ns, 9, 0);
+	metrics_one(metrics, &left_out, figures.state.left_out, 0, since);
+	add_users(&figures.state, metrics);
 	metrics_one(metrics, &cpu, figures.state.cpu_ns, 9, since);
 	metrics_family(metrics, &overhead);
 	metrics_add_real(metrics, 0, figures.state.overhead_percent / 100);

@@ -20,6 +20,7 @@
 #include "base/vec.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
+#include "trace/event.h"
 
 #define NESTED_MAX 33   /* user namespaces, as the kernel has it */
 #define MAP_BYTES  4096 /* of ranges of uids: their begin tells */
@@ -265,6 +266,28 @@ uint64_t person_of_process(pid_t pid)
 		return PERSON_UNKNOWN;
 	person = is_in_ours(pid) ? PERSON_UNKNOWN : person_of_namespace(pid);
 	return person == PERSON_UNKNOWN ? person_of_folder(pid) : person;
+}
+
+/* Below the bits of a machine. */
+#define PERSON_BITS ((1ull << 48) - 1)
+
+void person_add(uint64_t person, struct buf *out)
+{
+	uint64_t of = person & PERSON_BITS;
+
+	if (person == PERSON_ROOT)
+		buf_puts(out, "root");
+	else if (person == PROCESS_UNTOLD)
+		buf_puts(out, "users whom an older file does not tell apart");
+	else if (person >> 62)
+		buf_puts(out, "a user who is not known");
+	else if (of & PERSON_RANGE)
+		buf_printf(out, "the uids from %llu on", of & ~PERSON_RANGE);
+	else if (of & PERSON_NAMESPACE)
+		buf_printf(out, "the container with the user namespace %llu",
+		           of & ~PERSON_NAMESPACE);
+	else
+		buf_printf(out, "user %lu", of);
 }
 
 uint64_t person_of_file(uid_t owner, uint64_t mapped_by)

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/quota.h"
 
 #define PERSON_ROOT    QUOTA_ROOT
@@ -27,6 +28,9 @@ uint64_t person_of_uid(uid_t uid);
 
 /* Waits for nobody: neither memory nor files of the process are asked. */
 uint64_t person_of_process(pid_t pid);
+
+/* In a sentence: "user 1001". Of several machines as well (collectives_person()). */
+void person_add(uint64_t person, struct buf *out);
 
 /* Of the hooks in a file: who maps it, if that is known and not root, else who owns it. */
 uint64_t person_of_file(uid_t owner, uint64_t mapped_by);

@@ -12,9 +12,6 @@
 #define CLAIMS_TOLD  4 /* communicators */
 #define PERSONS_TOLD 8 /* of each, and of whom something is left out */
 
-/* Below the bits of a machine, see collectives_person(). */
-#define PERSON_BITS ((1ull << 48) - 1)
-
 static const struct {
 	const char *key, *words;
 } tables[COLLECTIVES_TABLES] = {
@@ -25,26 +22,6 @@ static const struct {
 	[COLLECTIVES_COUNTS] = { "counts", "counts of NCCL's RAS" },
 	[COLLECTIVES_TOLD_RANKS] = { "told_ranks", "ranks that NCCL's RAS told of" },
 };
-
-/* "user 1001" */
-static void person_add(uint64_t person, struct buf *out)
-{
-	uint64_t of = person & PERSON_BITS;
-
-	if (person == PERSON_ROOT)
-		buf_puts(out, "root");
-	else if (person == PROCESS_UNTOLD)
-		buf_puts(out, "users whom an older file does not tell apart");
-	else if (person >> 62)
-		buf_puts(out, "a user who is not known");
-	else if (of & PERSON_RANGE)
-		buf_printf(out, "the uids from %llu on", of & ~PERSON_RANGE);
-	else if (of & PERSON_NAMESPACE)
-		buf_printf(out, "the container with the user namespace %llu",
-		           of & ~PERSON_NAMESPACE);
-	else
-		buf_printf(out, "user %lu", of);
-}
 
 static size_t claims_alike(const struct collectives *of, size_t first)
 {

@@ -443,6 +443,57 @@ def kill_writer(agent):
     return len(agent.files()) == whole and leftovers(agent)
 
 
+def as_user(case, uid, name, *arguments):
+    return case.start("setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", Places.program(name),
+                      *map(str, arguments), stdin=subprocess.PIPE, name=f"{name}-{uid}-{len(case.started)}")
+
+
+def times_of(case, path, pid):
+    """When the calls of a process were, in seconds since the recording's begin."""
+    process = case.cuscope("export", path, "--format", "jsonl", "--pid", pid, "-o", "-")
+    checks.equal(f"status of export: {process.err()}", 0, process.wait())
+    events = [json.loads(line) for line in process.out().splitlines()]
+    return [event["ts"] / 1e3 for event in events if "phase" in event]
+
+
+@alone
+def test_users_who_flood_push_nobody_elses_seconds_out(case):
+    """What two users' programs call in a few seconds fills the memory: a third one's seconds are all there."""
+    os.chmod(case.folder, 0o755)
+    agent = Agent(case, {"recorder": {"last": "20s", "memory": "1MiB"}}).start()
+    quiet = as_user(case, 1235, "loop", 120, 20)
+    wait_until(lambda: "ready" in quiet.out(), "the program to begin")
+    floods = {uid: as_user(case, uid, "hostile-floods", "streams", 90000000) for uid in (1234, 1236)}
+    short = {uid: f'recorder_user_held_seconds{{user="user {uid}"}}' for uid in floods}
+    for uid in floods:
+        wait_until(lambda name=short[uid]: (agent.metric(name) or 20) < 15, f"user {uid} to be told of", 60)
+    wait_until(lambda: (agent.metric("recorder_held_seconds") or 0) > 19, "all seconds to be held", 60)
+    time.sleep(2)
+    held = agent.metric("recorder_held_seconds")
+    if held < 19:
+        raise Failure(f"{held} s are held")
+    if not agent.metric("recorder_left_out_events_total"):
+        raise Failure("no metric counts what was left out")
+    status, name = agent.request()
+    checks.equal("status", 200, status)
+    path = os.path.join(agent.spool, name)
+    seen = info(case, path)
+    end = seen["duration_ns"] / 1e9
+    if times_of(case, path, quiet.pid)[0] > 1 or end < 19:
+        raise Failure(f"of {end} s of the quiet one {times_of(case, path, quiet.pid)[0]} are not there")
+    for uid, flood in floods.items():
+        told = [re.match(rf"user {uid}: only the last (\S+) s are there, .*; (\d+) events before were left out$", miss["why"])
+                for miss in seen["missed"]["hooks"] if miss["kind"] == "over_budget"]
+        told = [found for found in told if found]
+        checks.equal(f"what is told of user {uid}", 1, len(told))
+        times = times_of(case, path, flood.pid)
+        if abs(float(told[0].group(1)) - (end - times[0])) > 0.3:
+            raise Failure(f"user {uid}: {told[0].group(0)}, and the first call is {end - times[0]} s before the end")
+        if max(after - before for before, after in zip(times, times[1:])) > 0.5 or end - times[-1] > 0.5:
+            raise Failure(f"what is held of user {uid} has a hole")
+    checks.equal("complete", False, seen["missed"]["complete"])
+
+
 @alone
 def test_a_writer_that_is_killed_leaves_nothing_that_looks_whole(case):
     agent = Agent(case, {}).start()

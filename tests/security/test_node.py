@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 
 import checks
 from harness import Failure, Places, alone, wait_until
@@ -140,23 +139,6 @@ def test_node_one_user_leaves_room_for_the_connections_of_others(case):
             answer = b""
     crowd.process.kill()
     checks.contains("answer", "^HTTP/1.1 200", answer.decode())
-
-
-@alone
-def test_node_tells_that_a_flood_shortens_what_the_flight_recorder_holds(case):
-    """The window is everybody's: who floods it takes from the seconds of others, and a metric says so."""
-    node = Node(case, "[agent]\ninterval = 200ms\n[recorder]\nenabled = yes\nlast = 5m\nmemory = 1MiB\n"
-                f"[spool]\ndirectory = {case.path('spool')}\nkeep_free = 0\n[rules]\nerror =\n")
-
-    def held():
-        status, _, text = node.get()  # where there is much to do figures can be old for a while
-        return parse(text).get(("cuscope_recorder_held_seconds", ())) if status == 200 else None
-    first = wait_until(held, "something to be held", 30)
-    began = time.monotonic() - first
-    wait_until(lambda: (held() or 0) > first + 3, "more of it", 30)
-    for kind in ("streams", "handles", "memory", "streams"):
-        case.start("setpriv", "--reuid", "1234", "--clear-groups", Places.program("hostile-floods"), kind, "900000", name=f"flood-{kind}")
-    wait_until(lambda: (held() or 300) < time.monotonic() - began - 4, "the flood to be told of", 90)
 
 
 TWICE = """import ctypes, os, sys, time

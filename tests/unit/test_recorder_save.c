@@ -112,11 +112,66 @@ static void test_gpu_times_after_a_rule_have_their_name(void **state)
 	assert_non_null(strstr(message.saved.name, "-slow_step_gpu-000002.cuscope"));
 }
 
+static void put_call(struct consumer *writer, const struct process *process, double at_us)
+{
+	struct call call = call_at("cudaMalloc", at_us, 1);
+	struct event event = { .type = EVENT_CALL,
+		               .time_ns = call.end_ns,
+		               .process = process,
+		               .tid = process->pid,
+		               .call = &call };
+	struct err err = { 0 };
+
+	call.args.arg[0] = (uint64_t)at_us * 0x9e3779b97f4a7c15;
+	assert_int_equal(writer->ops->event(writer, &event, &err), 0);
+}
+
+/* Whose events are not all there, since when, and how many; before what else was missed. */
+static void test_a_recording_tells_of_whom_there_is_less(void **state)
+{
+	const struct miss other = { .kind = MISS_HOOKED_LATE, .lib = "libcuda.so.1" };
+	struct run_info run = default_run_info();
+	const struct run_info *told;
+	struct consumer *before = saver.writer;
+	struct process quiet = { .id = 0, .pid = 1, .person = 1235 };
+	struct process flood = { .id = 1, .pid = 2, .person = 1234 };
+	struct recorder_message message;
+	struct trace_file *file;
+	struct err err = { 0 };
+	char path[256];
+
+	saver.writer = writer_new_window(&(struct writer_window){
+		.last_ns = 30 * SECOND, .last_bytes = 50000, .shared = true, .open = no_file });
+	for (unsigned i = 0; i < 20000; i++) {
+		if (i % 1000 == 0)
+			put_call(saver.writer, &quiet, i * 100);
+		put_call(saver.writer, &flood, i * 100 + 50);
+	}
+	run.end_ns = US(2000000);
+	run.misses = &other;
+	run.n_misses = 1;
+	message = save(&run);
+	saver.writer->ops->free(saver.writer);
+	saver.writer = before;
+	assert_int_equal(message.saved.why, 0);
+	snprintf(path, sizeof(path), "%s/%s", folder, message.saved.name);
+	assert_int_equal(trace_open(path, &file, &err), 0);
+	told = trace_run(file);
+	assert_int_equal(told->n_misses, 2);
+	assert_int_equal(told->misses[0].kind, MISS_OVER_BUDGET);
+	assert_memory_equal(told->misses[0].why, "user 1234: only the last ", 25);
+	assert_int_equal(told->misses[1].kind, MISS_HOOKED_LATE);
+	assert_int_equal(told->lost[LOST_OVER_BUDGET] + message.saved.events, 20020);
+	assert_int_equal(told->begin_ns, US(0));
+	trace_close(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_recording_tells_the_time_that_it_was_written_at),
 		cmocka_unit_test(test_gpu_times_after_a_rule_have_their_name),
+		cmocka_unit_test(test_a_recording_tells_of_whom_there_is_less),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
