@@ -16,6 +16,7 @@
 #include "probe/attach.h"
 #include "probe/elf_file.h"
 #include "probe/own_hooks.h"
+#include "probe/patched.h"
 #include "probe/placement.h"
 #include "probe/selection.h"
 
@@ -34,10 +35,10 @@ struct hook {
 	uint64_t entry;         /* offset of the function in the file */
 	uint64_t address, size; /* as linked; 0: the symbol does not say how long it is */
 	int error;              /* why it could not be hooked: a negative errno */
-	pid_t patched; /* a process that has other code there: patched.h; 0: nobody was seen to */
-	bool guarded;  /* it has a guard page instead */
-	pid_t written_over; /* the process that was told to have written over the probe */
-	bool hooked;        /* now */
+	pid_t patched; /* a process that forbids a probe there: patched.h; 0: nobody was seen to */
+	enum patch_kind patch; /* how */
+	pid_t written_over;    /* the process that was told to have written over the probe */
+	bool hooked;           /* now */
 	bool error_told;
 	size_t alone_told; /* where it is told how many calls reached no driver; 0: not yet */
 	bool given_up;     /* HOOK_LITTLE: not to be hooked again */

@@ -55,7 +55,7 @@ static void find_patched(struct module *module)
 	patched_find(module->fd, points, module->n_hooks, NULL, NULL, 0);
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		module->hooks[i].patched = points[i].pid;
-		module->hooks[i].guarded = points[i].guarded;
+		module->hooks[i].patch = points[i].kind;
 	}
 }
 
@@ -93,7 +93,7 @@ static int make_link(struct module *module, enum hook_group link, struct err *er
 
 		if (link_of(hook) != link || hook->given_up || has_own_link(module, hook))
 			continue;
-		hook->error = !hook->patched ? 0 : hook->guarded ? -EFAULT : -EEXIST;
+		hook->error = hook->patched ? -EEXIST : 0;
 		hook->hooked = false;
 		if (!hook->patched)
 			hooks[count++] = hook;
@@ -258,9 +258,8 @@ int module_move_hooks(struct module *module, bool (*stays)(void *data, const str
 		if (!hook->hooked || hook->moved || hook->given_up || !stays(data, hook))
 			continue;
 		if (hook->patched)
-			r = err_set(err, EEXIST, "%s: process %d has %s there", hook->name,
-			            (int)hook->patched,
-			            hook->guarded ? "a guard page" : "code of its own");
+			r = err_set(err, EEXIST, "%s: process %d %s", hook->name,
+			            (int)hook->patched, patch_why(hook->patch));
 		hooks[count++] = hook;
 	}
 	if (!r)

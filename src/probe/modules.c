@@ -380,7 +380,7 @@ void modules_tell_unhooked(struct modules *modules, struct module *module)
 		if (hook->error && !told && hook->patched)
 			modules_miss(modules, MISS_NOT_HOOKED, hook->name, module->name,
 			             (uint32_t)hook->patched, "the process %s",
-			             hook->guarded ? GUARDED_WHY : PATCHED_WHY);
+			             patch_why(hook->patch));
 		else if (hook->error && !told)
 			modules_miss(modules, MISS_NOT_HOOKED, hook->name, module->name, 0, "%s",
 			             why_unhooked(hook->error));

@@ -628,7 +628,7 @@ static bool check_module(struct modules *modules, struct module *module, uint64_
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		struct hook *hook = &module->hooks[i];
 
-		if (!points[i].pid || points[i].guarded || !hook->hooked ||
+		if (!points[i].pid || points[i].kind != PATCH_CODE || !hook->hooked ||
 		    hook->written_over == points[i].pid)
 			continue;
 		hook->written_over = points[i].pid;

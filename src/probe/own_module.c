@@ -197,14 +197,14 @@ static void leave_patched(struct own_module *module, int fd, own_miss_fn miss, v
 	}
 	patched_find(fd, points, n, NULL, NULL, 0);
 	for (size_t i = 0; i < n; i++) {
-		char why[sizeof(GUARDED_WHY) + 32];
+		char why[PATCH_WHY_MAX + 32];
 
 		if (!module->hooks[i] || !points[i].pid)
 			continue;
 		snprintf(why, sizeof(why), "process %d %s", (int)points[i].pid,
-		         points[i].guarded ? GUARDED_WHY : PATCHED_WHY);
+		         patch_why(points[i].kind));
 		miss(data, MISS_NOT_HOOKED, module->hooks[i]->name, why);
-		module->hooks[i]->error = points[i].guarded ? -EFAULT : -EEXIST;
+		module->hooks[i]->error = -EEXIST;
 	}
 }
 

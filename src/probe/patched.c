@@ -14,11 +14,14 @@
 #include "probe/helper.h"
 #include "probe/account.h"
 #include "probe/maps.h"
+#include "probe/person.h"
 
-#define WINDOW       65536u /* what is read of a process at a time */
-#define PAGES        4096u  /* of which it is asked at a time who has changed them */
-#define MAPPINGS_MAX 64     /* of the file, in one process */
-#define FREE_NS      500000 /* that looking for mappings takes: some thousands of them */
+#define WINDOW        65536u /* what is read of a process at a time */
+#define PAGES         4096u  /* of which it is asked at a time who has changed them */
+#define MAPPINGS_MAX  900    /* of the file, in one process, that are looked at */
+#define MAPPINGS_OWN  8      /* that each process may have, and */
+#define MAPPINGS_MOST 1000   /* how many more all of one user's may: see PATCH_CROWD */
+#define FREE_NS       500000 /* that looking for mappings takes: some thousands of them */
 
 /*
  * How often in one search. Mappings may be of any size, and somebody may have any number of
@@ -34,6 +37,20 @@ static const struct patched_limit {
 #define JUMP       0xe9
 #define JUMP_BYTES 5 /* with 32 bits of distance */
 #define NOP        0x90
+
+const char *patch_why(enum patch_kind kind)
+{
+	static const char *const why[] = {
+		[PATCH_CODE] = "has code of its own there, and a probe in this file would end it: "
+			       "hooked in no process",
+		[PATCH_GUARD] = "has a guard page there (MADV_GUARD_INSTALL), so the kernel puts "
+				"this probe into no process",
+		[PATCH_CROWD] = "and others of its user have the file mapped a thousand times, "
+				"which the kernel takes too long for: hooked in no process",
+	};
+
+	return why[kind];
+}
 
 /* ---- is it the file's code ------------------------------------------------------------------ */
 
@@ -104,14 +121,15 @@ struct patched_counts {
 struct patched_user {
 	uint64_t person;
 	struct patched_counts counts; /* beside what is its processes' own */
+	size_t mappings;              /* the same */
 	UT_hash_handle hh;
 };
 
 struct patched_search {
 	int fd;
 	struct stat st;
-	pid_t pid; /* that is looked at */
-	struct mapping mapping[MAPPINGS_MAX];
+	pid_t pid;                                               /* that is looked at */
+	struct mapping mapping[MAPPINGS_MAX], all[MAPPINGS_MAX]; /* of the file; of its number */
 	size_t n_mappings;
 	struct patch_point *points;
 	size_t n, *order; /* of the points in the file */
@@ -207,15 +225,14 @@ static int note_mapping(const struct mapping *mapping, void *data)
 
 static void note_mappings(struct patched_search *search, pid_t pid)
 {
-	struct mapping mapping[MAPPINGS_MAX];
-	int n = helper_code_of(pid, search->st.st_ino, mapping, MAPPINGS_MAX);
+	int n = helper_code_of(pid, search->st.st_ino, search->all, MAPPINGS_MAX);
 
 	search->pid = pid;
 	search->n_mappings = 0;
 	if (n == -ENOTTY)
 		maps_each(pid, note_mapping, search, NULL);
 	for (int i = 0; i < n; i++)
-		note_mapping(&mapping[i], search);
+		note_mapping(&search->all[i], search);
 }
 
 /* Reads what is around a point; a window is never more than the mapping has. */
@@ -295,7 +312,7 @@ static void look_at_mapping(struct patched_search *search, const struct mapping 
 		if (!is_found(search, mapping, point, kind, len))
 			continue;
 		point->pid = search->pid;
-		point->guarded = kind == HELPER_PAGE_GUARDED;
+		point->kind = kind == HELPER_PAGE_GUARDED ? PATCH_GUARD : PATCH_CODE;
 	}
 }
 
@@ -318,6 +335,31 @@ static void note_its_mappings(struct patched_search *search, pid_t pid)
 		look_time_charge(LOOK_FOR_JUMPS, helper_person_of(pid), busy_ns);
 }
 
+/* Whether its user has so many mappings of the file by now that it is better not hooked. */
+static bool is_crowd(struct patched_search *search)
+{
+	struct patched_user *user;
+
+	if (search->n_mappings <= MAPPINGS_OWN || search->finds != is_patched)
+		return false;
+	user = user_of(search);
+	user->mappings += search->n_mappings - MAPPINGS_OWN;
+	return user->person != PERSON_ROOT &&
+	       (search->n_mappings == MAPPINGS_MAX || user->mappings > MAPPINGS_MOST);
+}
+
+static void leave_all(struct patched_search *search)
+{
+	for (size_t i = 0; i < search->n; i++) {
+		struct patch_point *point = &search->points[i];
+
+		if (point->bytes && !point->pid) {
+			point->pid = search->pid;
+			point->kind = PATCH_CROWD;
+		}
+	}
+}
+
 static void look_at_process(struct patched_search *search, pid_t pid)
 {
 	search->counts = (struct patched_counts){ 0 };
@@ -325,6 +367,8 @@ static void look_at_process(struct patched_search *search, pid_t pid)
 	note_its_mappings(search, pid);
 	if (search->n_mappings && search->wants && !search->wants(search->data, pid))
 		return;
+	if (is_crowd(search))
+		leave_all(search);
 	for (size_t i = 0; i < search->n_mappings; i++)
 		look_at_mapping(search, &search->mapping[i]);
 }
@@ -366,7 +410,7 @@ static struct patched_search *search_new(int fd, struct patch_point *points, siz
 	search->finds = is_patched;
 	for (size_t i = 0; i < n; i++) {
 		points[i].pid = 0;
-		points[i].guarded = false;
+		points[i].kind = PATCH_CODE;
 	}
 	sort_points(search);
 	return search;

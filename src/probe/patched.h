@@ -6,8 +6,10 @@
  * of what was written. Such a process ends by that. A probe is in the file, for all who have it
  * mapped, targets or not. So they are looked for before it is put there.
  *
- * So are those that have guard pages there, which any process can put into its memory. The kernel
- * cannot put a breakpoint into these, and then puts the probe into no process at all.
+ * So are those by which probes are not to be had: that have guard pages there, into which the
+ * kernel can put no breakpoint, and then puts the probe into no process at all; and those of a user
+ * who has the file mapped a thousand times. Each of these takes the kernel 5 us for each probe, in
+ * which nobody on the machine can fork, and a copy of each page with one. Any process can do both.
  */
 #pragma once
 
@@ -16,12 +18,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+enum patch_kind {
+	PATCH_CODE,  /* other code */
+	PATCH_GUARD, /* a guard page (MADV_GUARD_INSTALL) */
+	PATCH_CROWD, /* too many mappings of the file, wherever the point is */
+};
+
 struct patch_point {
-	uint64_t entry; /* of a function, in the file */
-	uint32_t probe; /* bytes from there to the probed instruction */
-	uint32_t bytes; /* and to behind it; PATCH_BYTES at most are looked at */
-	pid_t pid;      /* out: a process that has other code there, or that; 0: nobody has */
-	bool guarded;   /* out: a guard page */
+	uint64_t entry;       /* of a function, in the file */
+	uint32_t probe;       /* bytes from there to the probed instruction */
+	uint32_t bytes;       /* and to behind it; PATCH_BYTES at most are looked at */
+	pid_t pid;            /* out: a process that forbids a probe there; 0: nobody does */
+	enum patch_kind kind; /* out: how it does */
 };
 
 #define PATCH_BYTES 96
@@ -43,8 +51,6 @@ bool patched_find(int fd, struct patch_point *points, size_t n,
 void patched_jumps(int fd, struct patch_point *points, size_t n, pid_t pid);
 
 /* Why calls of such a function are seen in no process: what is said behind the one that has it. */
-#define PATCHED_WHY                                                                                \
-	"has code of its own there, and a probe in this file would end it: hooked in no process"
-#define GUARDED_WHY                                                                                \
-	"has a guard page there (MADV_GUARD_INSTALL), so the kernel puts this probe into no "      \
-	"process"
+const char *patch_why(enum patch_kind kind);
+
+#define PATCH_WHY_MAX 160

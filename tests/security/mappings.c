@@ -7,7 +7,8 @@
  *   mappings new N PATH       and the file at PATH again and again, which it changes each time
  *   mappings crowd N -        has N children, and maps nothing but the driver
  *   mappings deep N FOLDER    maps a file that lies 900 folders below that N times
- *   mappings guards - PATH    maps the library at PATH, and puts guard pages over all of it
+ *   mappings library N PATH   maps all of the library at PATH N times
+ *   mappings guards - PATH    maps that, and puts guard pages over all of it
  *   mappings locks FILE PATH  maps that as well, and unmaps pages of FILE that it has changed
  */
 #include <dlfcn.h>
@@ -67,12 +68,22 @@ static int open_deep(const char *folder)
 	return fd < 0 || ftruncate(fd, PAGE) ? -1 : fd;
 }
 
+static void *map_library(const char *path, size_t *bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *code;
+
+	*bytes = fd < 0 ? 0 : (size_t)lseek(fd, 0, SEEK_END);
+	code = mmap(NULL, *bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	close(fd);
+	return code;
+}
+
 /* False: this kernel has none, or not for files. */
 static bool put_guards(const char *path)
 {
-	int fd = open(path, O_RDONLY);
-	size_t bytes = fd < 0 ? 0 : (size_t)lseek(fd, 0, SEEK_END);
-	void *code = mmap(NULL, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	size_t bytes;
+	void *code = map_library(path, &bytes);
 
 	return code != MAP_FAILED && !madvise(code, bytes, MADV_GUARD_INSTALL);
 }
@@ -116,6 +127,8 @@ int main(int argc, char **argv)
 		return 2;
 	if (!strcmp(argv[1], "guards") && !put_guards(argv[3]))
 		return 77;
+	for (int i = 0; !strcmp(argv[1], "library") && i < atoi(argv[2]); i++)
+		map_library(argv[3], &(size_t){ 0 });
 	if (!strcmp(argv[1], "locks"))
 		lock_mappings(argv[2], argv[3]);
 	if (!strcmp(argv[1], "deep"))
@@ -125,7 +138,7 @@ int main(int argc, char **argv)
 	call_driver();
 	if (!strcmp(argv[1], "crowd"))
 		have_children(atoi(argv[2]), &input);
-	else
+	else if (strcmp(argv[1], "library"))
 		map(self, atoi(argv[2]));
 	puts("ready");
 	fflush(stdout);

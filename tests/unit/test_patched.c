@@ -300,14 +300,12 @@ static void test_a_guard_page_is_found_and_is_no_jump(void **state)
 		SKIP("no guard pages in mappings of files (Linux 6.15)");
 	patched_find(fd, points, ARRAY_SIZE(points), NULL, NULL, 0);
 	assert_int_equal(points[0].pid, pid);
-	assert_true(points[0].guarded);
+	assert_int_equal(points[0].kind, PATCH_GUARD);
 	assert_int_equal(points[1].pid, 0);
-	assert_false(points[1].guarded);
 	assert_int_equal(points[2].pid, pid);
 	patched_jumps(fd, points, ARRAY_SIZE(points), pid);
 	end(pid);
 	assert_int_equal(points[0].pid, 0);
-	assert_false(points[0].guarded);
 }
 
 static void test_another_page_of_the_file(void **state)
@@ -416,6 +414,66 @@ static void test_a_file_of_terabytes(void **state)
 	assert_true(end_at.tv_sec - begin.tv_sec < 3);
 }
 
+/* One of that user that has the file mapped so often. */
+static pid_t start_often(uid_t uid, int times)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setresuid(uid, uid, uid))
+			_exit(1);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (int i = 0; i < times; i++)
+			mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+		if (write(ready[1], "r", 1) == 1)
+			pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+/* The last that makes them too many is who is told of, wherever a point is. */
+static void test_one_user_has_the_file_mapped_a_thousand_times(void **state)
+{
+	struct patch_point points[] = { { .entry = ENTRY, .bytes = 4 },
+		                        { .entry = 64, .bytes = 4 },
+		                        { .entry = 128 } }; /* not asked for */
+	struct err err = { 0 };
+	pid_t first, other, second, seen;
+
+	if (geteuid())
+		SKIP("it needs root, to be two users");
+	assert_int_equal(helper_begin(&err), 0);
+	first = start_often(4711, 600);
+	other = start_often(4712, 600);
+	patched_find(fd, points, ARRAY_SIZE(points), NULL, NULL, 0);
+	assert_int_equal(points[0].pid, 0);
+	second = start_often(4711, 600);
+	patched_find(fd, points, ARRAY_SIZE(points), NULL, NULL, 0);
+	seen = points[0].pid;
+	assert_true(seen == first || seen == second);
+	assert_int_equal(points[0].kind, PATCH_CROWD);
+	assert_int_equal(points[1].pid, seen);
+	assert_int_equal(points[2].pid, 0);
+	end(first);
+	end(second);
+	second = start_often(4711, 2000);
+	patched_find(fd, points, ARRAY_SIZE(points), NULL, NULL, 0);
+	assert_int_equal(points[0].pid, second);
+	patched_jumps(fd, points, ARRAY_SIZE(points), second);
+	assert_int_equal(points[0].pid, 0);
+	end(other);
+	end(second);
+	helper_end();
+}
+
 #define MANY  700              /* points, */
 #define APART (4096ull * PAGE) /* each of which is asked for by itself */
 #define WASTE 12               /* processes that have all of that mapped */
@@ -501,6 +559,7 @@ int main(void)
 		cmocka_unit_test(test_a_process_that_is_of_no_interest),
 		cmocka_unit_test(test_the_same_code_of_another_file),
 		cmocka_unit_test(test_a_file_of_terabytes),
+		cmocka_unit_test(test_one_user_has_the_file_mapped_a_thousand_times),
 		cmocka_unit_test(test_processes_of_one_user_are_not_asked_without_end),
 	};
 
