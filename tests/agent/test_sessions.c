@@ -487,7 +487,9 @@ static void test_windows_are_none_of_the_probes(void **state)
 	function thunk;
 
 	host = begin_with(KIB(256), AGENT_WANT_KERNELS, AGENT_PROBES_TICKS);
-	assert_int_equal(host_wait(host, AGENT_RUNNING), AGENT_RUNNING);
+	if (host_wait(host, AGENT_RUNNING) != AGENT_RUNNING)
+		fail_msg("failure %u, code %d, %s", host->shared->failure, host->shared->code,
+		         host->shared->text);
 	thunk = divert(host, 0, twice, AGENT_SLOT_CALL);
 	assert_int_equal(thunk(1), 2);
 	host_tell(host, AGENT_PAUSE);
