@@ -70,8 +70,7 @@ static bool export_word(const struct argp_state *state, void *into, char *word)
 {
 	struct export_options *o = into;
 
-	o->inputs = vec_room(o->inputs, o->n_inputs, sizeof(*o->inputs));
-	o->inputs[o->n_inputs++] = word;
+	*VEC_ADD(o->inputs, o->n_inputs) = word;
 	return true;
 }
 

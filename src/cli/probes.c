@@ -223,8 +223,7 @@ static int list_fd(struct probes_listing *listing, int fd, const char *path, str
 			return 1;
 		}
 	}
-	listing->shown = vec_room(listing->shown, listing->n_shown, sizeof(*listing->shown));
-	listing->shown[listing->n_shown++] = (struct shown){ st.st_dev, st.st_ino };
+	*VEC_ADD(listing->shown, listing->n_shown) = (struct shown){ st.st_dev, st.st_ino };
 	r = module_open(fd, path, ELF_WHOLE, listing->selection, &module, err);
 	if (r)
 		return r;

@@ -23,8 +23,7 @@ static int recording_is(const struct dirent *entry)
 
 static void recording_add(struct cli_recordings *all, char *path)
 {
-	all->paths = vec_room(all->paths, all->n, sizeof(char *));
-	all->paths[all->n++] = path;
+	*VEC_ADD(all->paths, all->n) = path;
 }
 
 int cli_recordings_add(struct cli_recordings *all, const char *path, struct err *err)

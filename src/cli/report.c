@@ -44,8 +44,7 @@ static void add_choice(struct report_command *o, const struct report_choice *cho
 		    o->choices[i].by_place == choice->by_place)
 			return;
 	}
-	o->choices = vec_room(o->choices, o->n_choices, sizeof(*o->choices));
-	o->choices[o->n_choices++] = *choice;
+	*VEC_ADD(o->choices, o->n_choices) = *choice;
 }
 
 static bool report_word(const struct argp_state *state, void *into, char *word)

@@ -96,8 +96,7 @@ static int add_pids_of_gpu(struct target_choice *choice, const struct gpus_sampl
 	for (size_t i = 0; i < sample->n_processes; i++) {
 		if (!(sample->processes[i].gpus & 1u << gpu))
 			continue;
-		choice->pids = vec_room(choice->pids, choice->n_pids, sizeof(*choice->pids));
-		choice->pids[choice->n_pids++] = (int)sample->processes[i].pid;
+		*VEC_ADD(choice->pids, choice->n_pids) = (int)sample->processes[i].pid;
 	}
 	if (!choice->n_pids)
 		return err_set(err, ESRCH, "no process uses GPU %s", wanted);
@@ -145,8 +144,7 @@ static bool find_wanted(struct target_choice *choice, struct process_reader *rea
 		if (!process_reader_read(reader, pid, 0, &identity) ||
 		    !is_wanted(&choice->whose, &identity))
 			continue;
-		choice->pids = vec_room(choice->pids, choice->n_pids, sizeof(*choice->pids));
-		choice->pids[choice->n_pids++] = pid;
+		*VEC_ADD(choice->pids, choice->n_pids) = pid;
 	}
 	return true;
 }

@@ -163,9 +163,7 @@ static struct person *owner_of(struct flight_ranks *ranks, const struct process 
 {
 	uint8_t *owner;
 
-	ranks->owners =
-		by_id_room(ranks->owners, &ranks->n_owners, sizeof(*ranks->owners), process->id);
-	owner = &ranks->owners[process->id];
+	owner = BY_ID(ranks->owners, ranks->n_owners, process->id);
 	if (!*owner && make) {
 		struct person *person = person_of(ranks, process);
 

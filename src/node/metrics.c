@@ -130,8 +130,7 @@ void metrics_free(struct metrics *metrics)
 
 void metrics_family(struct metrics *metrics, const struct metric_family *family)
 {
-	metrics->runs = vec_room(metrics->runs, metrics->n_runs, sizeof(*metrics->runs));
-	metrics->runs[metrics->n_runs++] = (struct run){ family, metrics->count, 0 };
+	*VEC_ADD(metrics->runs, metrics->n_runs) = (struct run){ family, metrics->count, 0 };
 }
 
 /* ---- labels -------------------------------------------------------------------------------- */

@@ -88,8 +88,7 @@ struct consumer *sink_scout(struct consumer *consumer)
 
 struct buf *fragment(struct fragments *fragments, uint32_t id)
 {
-	fragments->text = by_id_room(fragments->text, &fragments->n, sizeof(*fragments->text), id);
-	return &fragments->text[id];
+	return BY_ID(fragments->text, fragments->n, id);
 }
 
 void fragments_free(struct fragments *fragments)

@@ -10,8 +10,7 @@
 
 void who_note(struct who *who, const struct process *process)
 {
-	who->pids = by_id_room(who->pids, &who->n, sizeof(*who->pids), process->id);
-	who->pids[process->id] = process->pid;
+	*BY_ID(who->pids, who->n, process->id) = process->pid;
 }
 
 void who_free(struct who *who)

@@ -195,8 +195,7 @@ uint32_t page_name(struct page_blocks *blocks, const char *text)
 	blocks->name_bytes += len;
 	word->number = (uint32_t)blocks->n_names;
 	HASH_ADD_KEYPTR(hh, blocks->words, word->text, len, word);
-	blocks->names = vec_room(blocks->names, blocks->n_names, sizeof(struct page_word *));
-	blocks->names[blocks->n_names++] = word;
+	*VEC_ADD(blocks->names, blocks->n_names) = word;
 	return word->number;
 }
 
@@ -396,8 +395,7 @@ static void track_flush(struct page_blocks *blocks, struct page_track *track, bo
 		number = blocks->n_blocks;
 		track_describe(blocks, track, number);
 		block_add(blocks, bytes, chance, n);
-		track->blocks = vec_room(track->blocks, track->n_blocks, sizeof(*track->blocks));
-		track->blocks[track->n_blocks++] = number;
+		*VEC_ADD(track->blocks, track->n_blocks) = number;
 		track->n_all += track->n_rows;
 		track->n_rows = 0;
 	}
@@ -436,8 +434,7 @@ struct page_track *page_track_new(struct page_blocks *blocks,
 	track->options.title = xstrdup(options->title);
 	track->options.group = options->group ? xstrdup(options->group) : NULL;
 	track->number = (uint32_t)blocks->n_tracks;
-	blocks->tracks = vec_room(blocks->tracks, blocks->n_tracks, sizeof(struct page_track *));
-	blocks->tracks[blocks->n_tracks++] = track;
+	*VEC_ADD(blocks->tracks, blocks->n_tracks) = track;
 	return track;
 }
 

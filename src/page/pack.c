@@ -263,8 +263,7 @@ void page_sums_add(struct page_sums *sums, struct page_span span)
 	sum = &sums->of[span.name];
 	if (sum->block != sums->block) {
 		*sum = (struct page_sum){ .block = sums->block };
-		sums->met = vec_room(sums->met, sums->n_met, sizeof(*sums->met));
-		sums->met[sums->n_met++] = span.name;
+		*VEC_ADD(sums->met, sums->n_met) = span.name;
 	}
 	if (!span.nested) {
 		sum->n++;

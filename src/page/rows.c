@@ -120,9 +120,7 @@ static uint64_t rows_stack(struct page_rows *rows, const struct stack *stack)
 {
 	if (!stack)
 		return 0;
-	rows->stacks =
-		by_id_room(rows->stacks, &rows->n_stacks, sizeof(const struct stack *), stack->id);
-	rows->stacks[stack->id] = stack;
+	*BY_ID(rows->stacks, rows->n_stacks, stack->id) = stack;
 	return 1 + (uint64_t)stack->id;
 }
 
@@ -133,9 +131,7 @@ static struct page_process *rows_process(struct page_rows *rows, const struct ev
 	const struct process *process = event->process;
 	struct page_process *at;
 
-	rows->processes = by_id_room(rows->processes, &rows->n_processes, sizeof(*rows->processes),
-	                             process->id);
-	at = &rows->processes[process->id];
+	at = BY_ID(rows->processes, rows->n_processes, process->id);
 	if (!at->met) {
 		at->met = true;
 		at->pid = process->pid;

@@ -10,9 +10,7 @@
 
 static void frame_add(struct page_rows *rows, struct buf *out, const struct stack_frame *frame)
 {
-	rows->frames = by_id_room(rows->frames, &rows->n_frames, sizeof(const struct stack_frame *),
-	                          frame->id);
-	rows->frames[frame->id] = frame;
+	*BY_ID(rows->frames, rows->n_frames, frame->id) = frame;
 	page_varint(out, frame->id);
 }
 

@@ -66,8 +66,7 @@ struct page_tables *page_tables_new(const struct sink *sink, struct err *err)
 
 		if (report->kind->rows_come || report->again)
 			continue;
-		part->choices = vec_room(part->choices, part->n, sizeof(*part->choices));
-		part->choices[part->n++] = (struct report_choice){ .report = report };
+		*VEC_ADD(part->choices, part->n) = (struct report_choice){ .report = report };
 	}
 	for (int i = 0; i < PARTS && !rc; i++)
 		rc = part_make(&tables->parts[i], sink, err);

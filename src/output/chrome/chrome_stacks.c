@@ -128,9 +128,7 @@ uint32_t chrome_stack(struct chrome_stacks *stacks, const struct stack *stack)
 
 	if (!stack)
 		return 0;
-	stacks->leaves =
-		by_id_room(stacks->leaves, &stacks->n_leaves, sizeof(*stacks->leaves), stack->id);
-	leaf = &stacks->leaves[stack->id];
+	leaf = BY_ID(stacks->leaves, stacks->n_leaves, stack->id);
 	if (!*leaf)
 		*leaf = leaf_of(stacks, stack);
 	if (*leaf != NOWHERE)

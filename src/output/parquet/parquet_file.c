@@ -281,8 +281,7 @@ void parquet_file_number(struct parquet_file *file, size_t i, int64_t value)
 	struct column *column = &file->columns[i];
 
 	note_present(column);
-	column->numbers = vec_room(column->numbers, column->values, sizeof(*column->numbers));
-	column->numbers[column->values++] = value;
+	*VEC_ADD(column->numbers, column->values) = value;
 	if (!column->any || value < column->least)
 		column->least = value;
 	if (!column->any || value > column->largest)

@@ -384,7 +384,6 @@ struct database *parquet_tables_new(struct new_folder *folder, struct parquet_sh
 	tables->share = share;
 	for (size_t i = 0; i < TABLE_COUNT; i++)
 		describe_table(&tables->tables[i], &nsys_tables[i]);
-	share->all = vec_room(share->all, share->n, sizeof(*share->all));
-	share->all[share->n++] = tables;
+	*VEC_ADD(share->all, share->n) = tables;
 	return &tables->db;
 }

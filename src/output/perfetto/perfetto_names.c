@@ -199,9 +199,7 @@ static struct kernel_names *kernel_names(struct perfetto_names *names, const str
 {
 	struct kernel_names *found;
 
-	names->kernels =
-		by_id_room(names->kernels, &names->n_kernels, sizeof(*names->kernels), kernel->id);
-	found = &names->kernels[kernel->id];
+	found = BY_ID(names->kernels, names->n_kernels, kernel->id);
 	if (kernel->resolved && !found->resolved)
 		*found = (struct kernel_names){ .resolved = true };
 	return found;

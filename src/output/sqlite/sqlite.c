@@ -162,9 +162,7 @@ static int64_t function_id(struct sqlite *sqlite, const struct function *functio
 	struct database *db = sqlite->db;
 	int64_t *id;
 
-	sqlite->functions = by_id_room(sqlite->functions, &sqlite->n_functions,
-	                               sizeof(*sqlite->functions), function->id);
-	id = &sqlite->functions[function->id];
+	id = BY_ID(sqlite->functions, sqlite->n_functions, function->id);
 	if (*id)
 		return *id;
 	*id = database_string(db, function->name);
@@ -193,9 +191,7 @@ struct kernel_ids sqlite_kernel_ids(struct sqlite *sqlite, const struct kernel *
 
 	if (!kernel->resolved)
 		return make_kernel_ids(sqlite->db, kernel);
-	sqlite->kernels = by_id_room(sqlite->kernels, &sqlite->n_kernels, sizeof(*sqlite->kernels),
-	                             kernel->id);
-	ids = &sqlite->kernels[kernel->id];
+	ids = BY_ID(sqlite->kernels, sqlite->n_kernels, kernel->id);
 	if (!ids->demangled)
 		*ids = make_kernel_ids(sqlite->db, kernel);
 	return *ids;

@@ -111,9 +111,7 @@ void sqlite_note_device(struct sqlite *sqlite, const struct event *event)
 {
 	struct sqlite_devices *known;
 
-	sqlite->devices = by_id_room(sqlite->devices, &sqlite->n_devices, sizeof(*sqlite->devices),
-	                             event->process->id);
-	known = &sqlite->devices[event->process->id];
+	known = BY_ID(sqlite->devices, sqlite->n_devices, event->process->id);
 	known->pid = event->process->pid;
 	if (event->activity->device < DEVICES_MOST)
 		known->used |= 1ull << event->activity->device;

@@ -57,9 +57,7 @@ static const struct sqlite_frame *frame_of(struct sqlite *sqlite, const struct s
 {
 	struct sqlite_frame *found;
 
-	sqlite->frames =
-		by_id_room(sqlite->frames, &sqlite->n_frames, sizeof(*sqlite->frames), frame->id);
-	found = &sqlite->frames[frame->id];
+	found = BY_ID(sqlite->frames, sqlite->n_frames, frame->id);
 	if (!found->symbol)
 		*found = add_frame(sqlite, frame);
 	return found;
