@@ -582,7 +582,7 @@ ORDER_BY(ranked_order, struct ranked, DOWN(most), UP(number));
 static void accounts_rank(struct maker *maker, struct ranked *ranked, size_t n,
                           void (*make)(const struct maker *maker, uint32_t number))
 {
-	qsort(ranked, n, sizeof(*ranked), ranked_order);
+	SORT(ranked, n, ranked_order);
 	maker->accounts->left_out = n > ACCOUNTS_MAX ? n - ACCOUNTS_MAX : 0;
 	for (size_t i = 0; i < n && i < ACCOUNTS_MAX; i++)
 		make(maker, ranked[i].number);

@@ -472,7 +472,7 @@ size_t answer_lines(const struct answer *answer, const struct account *account,
 	chooser_init(&chooser, answer, account);
 	n = lines_gather(&chooser, all, 4 * ACCOUNT_CAUSES);
 	chooser_clear(&chooser);
-	qsort(all, n, sizeof(*all), line_order);
+	SORT(all, n, line_order);
 	while (n && all[n - 1].ns < ANSWER_LINE * account->ns)
 		n--;
 	if (n >= most)

@@ -67,7 +67,7 @@ static void asks_collect(struct maker *maker)
 			};
 		}
 	}
-	qsort(maker->asks, maker->n_asks, sizeof(*maker->asks), ask_order);
+	SORT(maker->asks, maker->n_asks, ask_order);
 }
 
 /* The first that begins then or later. */
@@ -206,7 +206,7 @@ static int64_t stretches_late_ns(const struct maker *maker, const struct fact_bu
 		    maker->asks[at].begin_ns < busy[i].begin_ns + maker->slack_ns)
 			late[edges++] = (int64_t)(busy[i].begin_ns - maker->asks[at].begin_ns);
 	}
-	qsort(late, edges, sizeof(*late), distance_order);
+	SORT(late, edges, distance_order);
 	if (edges)
 		is = late[edges / 10];
 	free(late);
@@ -297,7 +297,7 @@ void facts_busy_make_works(struct facts *facts)
 
 	if (facts->n_works || !facts->n_busy)
 		return;
-	qsort(facts->busy, facts->n_busy, sizeof(*facts->busy), busy_order);
+	SORT(facts->busy, facts->n_busy, busy_order);
 	busy_cut(facts);
 	for (size_t i = 0; i < facts->n_busy; i = gpu_end(facts, i)) {
 		if (!gpu_was_busy(facts, i, gpu_end(facts, i)))

@@ -46,7 +46,7 @@ static struct fact_copy *copies_find(const struct facts *facts, size_t *n)
 			copies[all++] =
 				(struct fact_copy){ .pid = machine_pid(facts->threads[i].process),
 				                    .file = facts->threads[i].process->file };
-	qsort(copies, all, sizeof(*copies), copy_order);
+	SORT(copies, all, copy_order);
 	*n = 0;
 	for (size_t i = 0; i < all; i++)
 		if (!i || copy_order(&copies[i], &copies[*n - 1]))

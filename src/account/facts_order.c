@@ -244,7 +244,7 @@ static void facts_find_wakers(struct facts *facts)
 			tids[n++] = (struct fact_tid){ tid_key(&facts->threads[i],
 				                               facts->threads[i].tid),
 				                       (uint32_t)i, facts->threads[i].first_ns };
-	qsort(tids, n, sizeof(*tids), tid_order);
+	SORT(tids, n, tid_order);
 	for (size_t i = 0; i < facts->n_threads; i++)
 		for (size_t k = 0; k < facts->threads[i].n_rests; k = spill_next(facts->spill, k)) {
 			struct fact_rest *rest = &facts->threads[i].rests[k];
@@ -266,7 +266,7 @@ static void facts_find_pids(struct facts *facts)
 		if (facts->threads[i].process)
 			facts->pids[facts->n_pids++] =
 				(struct fact_pid){ machine_pid(facts->threads[i].process), i };
-	qsort(facts->pids, facts->n_pids, sizeof(*facts->pids), pid_order);
+	SORT(facts->pids, facts->n_pids, pid_order);
 }
 
 /* Threads of a process after each other: of each its calls are in order already. */

@@ -32,7 +32,7 @@ static struct talk_row *talk_rows(const struct facts *facts, size_t *n)
 			rows[(*n)++] =
 				(struct talk_row){ facts->works[i].begin_ns,
 				                   facts->works[i].process->id, (uint32_t)i };
-	qsort(rows, *n, sizeof(*rows), talks_by_begin);
+	SORT(rows, *n, talks_by_begin);
 	return rows;
 }
 
@@ -80,8 +80,7 @@ void facts_ranks(struct facts *facts)
 		}
 	}
 	facts->n_talks_alone = n - facts->n_talks;
-	if (facts->n_talks)
-		qsort(facts->talks, facts->n_talks, sizeof(*facts->talks), talks_by_work);
+	SORT(facts->talks, facts->n_talks, talks_by_work);
 }
 
 const struct collective *facts_collective_of(const struct facts *facts, size_t work)

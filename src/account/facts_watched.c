@@ -111,9 +111,7 @@ void facts_watched(struct facts *facts)
 	for (size_t i = 0; i < facts->n_threads; i++)
 		if (facts->threads[i].process)
 			watched_add(&by_id[facts->threads[i].process->id], &facts->threads[i]);
-	if (facts->n_unmeasured)
-		qsort(facts->unmeasured, facts->n_unmeasured, sizeof(*facts->unmeasured),
-		      span_order);
+	SORT(facts->unmeasured, facts->n_unmeasured, span_order);
 	windows_begin_late(facts);
 	facts->unwatched =
 		xcalloc(facts->n_unmeasured + (size_t)most + 1, sizeof(*facts->unwatched));
@@ -123,6 +121,6 @@ void facts_watched(struct facts *facts)
 		if (by_id[id].still_ns && watched_end(&by_id[id]) < facts->end_ns)
 			facts->unwatched[facts->n_unwatched++] =
 				(struct fact_span){ watched_end(&by_id[id]), FACTS_TIME_MAX, id };
-	qsort(facts->unwatched, facts->n_unwatched, sizeof(*facts->unwatched), span_order);
+	SORT(facts->unwatched, facts->n_unwatched, span_order);
 	free(by_id);
 }

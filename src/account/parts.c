@@ -307,7 +307,7 @@ void parts_finish(struct parts *parts, struct account *account)
 		account->parts[account->n_parts++] = *part;
 		account->ns += part->ns;
 	}
-	qsort(account->parts, account->n_parts, sizeof(*account->parts), part_order);
+	SORT(account->parts, account->n_parts, part_order);
 	parts->left -= parts->left > account->n_parts ? account->n_parts : parts->left;
 	account->no_room = parts->no_room;
 	parts->no_room = false;

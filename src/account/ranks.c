@@ -37,7 +37,7 @@ static void arrivals_of(const struct facts *facts, const struct collective *one,
 	for (uint32_t i = 0; i < one->n; i++)
 		arrivals[i] = (struct arrival){ collective_arrival_ns(one, &calls[i]),
 			                        calls[i].rank, one->first + i };
-	qsort(arrivals, one->n, sizeof(*arrivals), arrivals_by_time);
+	SORT(arrivals, one->n, arrivals_by_time);
 }
 
 /* Of stretches that come in the order of their ends what is in none before: from where it is. */
@@ -189,8 +189,7 @@ static void row_judge(struct rank_row *row)
 {
 	double ns = 0;
 
-	if (row->n_last)
-		qsort(row->late_ns, row->n_last, sizeof(*row->late_ns), compare_ns);
+	SORT(row->late_ns, row->n_last, compare_ns);
 	while (row->n_late < row->n_last && ns < LATE_MUCH * row->lateness_ns)
 		ns += (double)row->late_ns[row->n_last - ++row->n_late];
 }
@@ -222,7 +221,7 @@ uint64_t rank_late_deviation_ns(const struct rank_row *row)
 		ns = row->late_ns[row->n_last - 1 - i];
 		away[i] = ns > middle ? ns - middle : middle - ns;
 	}
-	qsort(away, row->n_late, sizeof(*away), compare_ns);
+	SORT(away, row->n_late, compare_ns);
 	ns = away[row->n_late / 2];
 	free(away);
 	return ns;
@@ -374,10 +373,9 @@ void ranks_make(struct ranks *ranks, const struct facts *facts, const struct acc
 	free(arrivals);
 	for (size_t i = 0; i < ranks->n_rows; i++)
 		row_judge(&ranks->rows[i]);
-	qsort(ranks->rows, ranks->n_rows, sizeof(*ranks->rows), rows_in_order);
+	SORT(ranks->rows, ranks->n_rows, rows_in_order);
 	ranks_explain(ranks, facts, accounts);
-	if (ranks->n_kinds)
-		qsort(ranks->kinds, ranks->n_kinds, sizeof(*ranks->kinds), kinds_in_order);
+	SORT(ranks->kinds, ranks->n_kinds, kinds_in_order);
 	find_late(ranks);
 }
 

@@ -41,8 +41,7 @@ static void causes_merge(struct causes *causes)
 {
 	size_t n = 0;
 
-	if (causes->n)
-		qsort(causes->of, causes->n, sizeof(*causes->of), causes_in_order);
+	SORT(causes->of, causes->n, causes_in_order);
 	for (size_t i = 0; i < causes->n; i++) {
 		const struct cause *one = &causes->of[i];
 		struct cause *last = n ? &causes->of[n - 1] : NULL;
@@ -136,8 +135,7 @@ static struct common *common_of(const struct rank_row *rows, size_t n_rows,
 				(struct common){ of[k].cause, of[k].chain, of[k].ns };
 		}
 	}
-	if (all)
-		qsort(common, all, sizeof(*common), common_in_order);
+	SORT(common, all, common_in_order);
 	for (size_t i = 0; i < all; i++) {
 		if (*n && !common_in_order(&common[*n - 1], &common[i]))
 			common[*n - 1].share += common[i].share;

@@ -327,7 +327,7 @@ void standings_judge(struct standings *standings)
 	if (!standings->n_rows)
 		return;
 	places.all.most = STANDING_MAX;
-	qsort(standings->rows, standings->n_rows, sizeof(*standings->rows), rows_in_order);
+	SORT(standings->rows, standings->n_rows, rows_in_order);
 	ranks = xcalloc(standings->n_rows, sizeof(struct standing_rank *));
 	standings->n_more = standings_take(standings, &places, ranks);
 	places.user.most = 0;
@@ -335,8 +335,7 @@ void standings_judge(struct standings *standings)
 		standings->n_more = standings_take(standings, &places, ranks);
 	quota_free(&places);
 	free(ranks);
-	if (standings->n)
-		qsort(standings->of, standings->n, sizeof(*standings->of), standings_in_order);
+	SORT(standings->of, standings->n, standings_in_order);
 }
 
 bool standings_are_of(const struct standings *standings, uint64_t person)

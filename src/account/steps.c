@@ -81,7 +81,7 @@ static uint64_t median_of(const struct steps *steps)
 	for (size_t i = 0; i < steps->n; i++)
 		if (!steps->apart[i])
 			lengths[n++] = length_of(steps, i);
-	qsort(lengths, n, sizeof(*lengths), compare_ns);
+	SORT(lengths, n, compare_ns);
 	median = lengths[n / 2];
 	free(lengths);
 	return median;

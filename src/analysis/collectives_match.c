@@ -17,8 +17,7 @@ static void kernels_join(struct collectives *collectives)
 {
 	struct collectives_own *own = collectives->own;
 
-	if (own->n_kernels)
-		qsort(own->kernels, own->n_kernels, sizeof(*own->kernels), kernels_by_call);
+	SORT(own->kernels, own->n_kernels, kernels_by_call);
 	for (size_t i = 0; i < collectives->n_calls; i++) {
 		struct collective_call *call = &collectives->calls[i];
 		uint32_t process = collectives->ranks[call->rank].process->id;
@@ -58,8 +57,7 @@ void told_sort(struct collectives *collectives)
 {
 	struct collectives_own *own = collectives->own;
 
-	if (own->n_told)
-		qsort(own->told, own->n_told, sizeof(*own->told), told_by_time);
+	SORT(own->told, own->n_told, told_by_time);
 }
 
 /*
@@ -190,8 +188,7 @@ static void calls_number(struct collectives *collectives)
 	struct collective_call *calls = collectives->calls;
 
 	told_sort(collectives);
-	if (collectives->n_calls)
-		qsort(calls, collectives->n_calls, sizeof(*calls), calls_in_order);
+	SORT(calls, collectives->n_calls, calls_in_order);
 	for (size_t first = 0, n; first < collectives->n_calls; first += n) {
 		for (n = 1; first + n < collectives->n_calls &&
 		            calls[first + n].rank == calls[first].rank &&
@@ -241,7 +238,7 @@ static void calls_sort(struct collectives *collectives)
 	for (size_t i = 0; i < n; i++)
 		rows[i] = (struct order_row){ collectives->calls[i],
 			                      call_comm(collectives, &collectives->calls[i]) };
-	qsort(rows, n, sizeof(*rows), calls_together);
+	SORT(rows, n, calls_together);
 	for (size_t i = 0; i < n; i++)
 		collectives->calls[i] = rows[i].call;
 	free(rows);
@@ -344,9 +341,7 @@ void collectives_end(struct collectives *collectives, const struct run_info *run
 	collectives->lost |= run->damaged_chunks != 0;
 	ranks_lose(collectives, run);
 	claims_find(collectives);
-	if (collectives->n_told)
-		qsort(collectives->told, collectives->n_told, sizeof(*collectives->told),
-		      told_by_number);
+	SORT(collectives->told, collectives->n_told, told_by_number);
 	kernels_join(collectives);
 	calls_number(collectives);
 	calls_sort(collectives);
@@ -373,7 +368,5 @@ void collectives_end(struct collectives *collectives, const struct run_info *run
 			collectives_match(collectives, first, n);
 	}
 	collectives_drop_unlike(collectives);
-	if (collectives->n_all)
-		qsort(collectives->all, collectives->n_all, sizeof(*collectives->all),
-		      collectives_by_time);
+	SORT(collectives->all, collectives->n_all, collectives_by_time);
 }

@@ -116,7 +116,7 @@ static struct collective_claim *claims_all(const struct collectives *collectives
 		all[many++] = (struct collective_claim){ { collectives->told[i].id[0],
 			                                   collectives->told[i].id[1] },
 			                                 collectives->told[i].person };
-	qsort(all, many, sizeof(*all), claims_in_order);
+	SORT(all, many, claims_in_order);
 	*n = 0;
 	for (size_t i = 0; i < many; i++)
 		if (!*n || claims_in_order(&all[*n - 1], &all[i]))

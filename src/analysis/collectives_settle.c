@@ -52,8 +52,7 @@ static void calls_number(struct collectives *collectives, uint64_t before_ns)
 {
 	struct collective_call *calls = collectives->calls;
 
-	if (collectives->n_calls)
-		qsort(calls, collectives->n_calls, sizeof(*calls), calls_in_order);
+	SORT(calls, collectives->n_calls, calls_in_order);
 	for (size_t first = 0, n; first < collectives->n_calls; first += n) {
 		struct collective_call *run = &calls[first];
 
@@ -204,8 +203,8 @@ static void behind_find(struct collectives *collectives)
 		told[i] = &collectives->told[i];
 	for (size_t i = 0; i < n_ranks; i++)
 		ranks[i] = &collectives->ranks[i];
-	qsort(told, n_told, sizeof(*told), told_in_order);
-	qsort(ranks, n_ranks, sizeof(*ranks), ranks_by_told);
+	SORT(told, n_told, told_in_order);
+	SORT(ranks, n_ranks, ranks_by_told);
 	own->n_behind = 0;
 	for (size_t first = 0, n; first < n_told; first += n) {
 		const struct collective_told *behind;
@@ -341,8 +340,7 @@ static void settle_tell(struct settle *settle,
 {
 	struct collective_call *kept = settle->collectives->calls;
 
-	if (settle->n_all)
-		qsort(settle->all, settle->n_all, sizeof(*settle->all), settled_by_time);
+	SORT(settle->all, settle->n_all, settled_by_time);
 	settle->collectives->calls = settle->whole;
 	for (size_t i = 0; i < settle->n_all; i++)
 		if (!settle->collectives->comms[settle->all[i].comm].unlike)
@@ -378,7 +376,7 @@ void collectives_settle(struct collectives *collectives, uint64_t before_ns,
 			                                    ? collectives->ranks[call->rank].comm
 			                                    : COLLECTIVES_NONE };
 	}
-	qsort(rows, n_calls, sizeof(*rows), settling_together);
+	SORT(rows, n_calls, settling_together);
 	for (size_t first = 0; first < n_calls; first += n) {
 		const struct settling *row = &rows[first];
 

@@ -106,9 +106,9 @@ const struct error_row *errors_rows(struct consumer *self, size_t *n)
 	errors->rows = xcalloc(HASH_COUNT(errors->kept) + 1, sizeof(*errors->rows));
 	HASH_ITER (hh, errors->kept, kept, next)
 		errors->rows[count++] = kept->row;
-	qsort(errors->rows, count, sizeof(*errors->rows), by_name);
+	SORT(errors->rows, count, by_name);
 	*n = join(errors->rows, count);
-	qsort(errors->rows, *n, sizeof(*errors->rows), by_count);
+	SORT(errors->rows, *n, by_count);
 	return errors->rows;
 }
 

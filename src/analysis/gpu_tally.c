@@ -192,7 +192,7 @@ const struct gpu_kernel *gpu_tally_kernels(struct gpu_tally *tally, size_t *n)
 		if (of->kernel)
 			rows[all++] = (struct gpu_kernel){ of->kernel->name, of->count, of->ns };
 	}
-	qsort(rows, all, sizeof(*rows), by_name);
+	SORT(rows, all, by_name);
 	for (size_t i = 0; i < all; i++) {
 		if (to && !by_name(&rows[to - 1], &rows[i])) {
 			rows[to - 1].count += rows[i].count;
@@ -201,7 +201,7 @@ const struct gpu_kernel *gpu_tally_kernels(struct gpu_tally *tally, size_t *n)
 			rows[to++] = rows[i];
 		}
 	}
-	qsort(rows, to, sizeof(*rows), by_time);
+	SORT(rows, to, by_time);
 	free(tally->kernel_rows);
 	*n = to;
 	return tally->kernel_rows = rows;
@@ -253,7 +253,7 @@ const struct gpu_line *gpu_tally_lines(struct gpu_tally *tally, size_t *n)
 		line->busy_ns = busy_ns(busy);
 		line->short_ns = busy_short_ns(busy);
 	}
-	qsort(tally->lines, *n, sizeof(*tally->lines), by_device);
+	SORT(tally->lines, *n, by_device);
 	return tally->lines;
 }
 

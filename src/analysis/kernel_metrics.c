@@ -322,7 +322,7 @@ const struct kernel_metrics_row *kernel_metrics_rows(struct kernel_metrics *metr
 				mean(use, OF_TENSOR), mean(use, OF_DRAM)
 			};
 	}
-	qsort(metrics->rows, *n, sizeof(*metrics->rows), most_time);
+	SORT(metrics->rows, *n, most_time);
 	return metrics->rows;
 }
 

@@ -95,7 +95,7 @@ static size_t ends_fold(struct machine_end *rows, size_t n)
 {
 	size_t kept = 0;
 
-	qsort(rows, n, sizeof(*rows), ends_by_machine);
+	SORT(rows, n, ends_by_machine);
 	for (size_t i = 0, of; i < n; i += of) {
 		for (of = 1; i + of < n && rows[i + of].machine == rows[i].machine; of++)
 			;
@@ -161,7 +161,7 @@ ORDER_BY(points_by_person, struct point, UP(person), UP(own_ns), UP(more_ns));
 
 static double middle_of(double *values, size_t n)
 {
-	qsort(values, n, sizeof(*values), compare_real);
+	SORT(values, n, compare_real);
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
@@ -290,8 +290,7 @@ static uint64_t known_end(const struct machines *machines, const bool *known,
 		if (clock->error_ns > *error_ns)
 			*error_ns = clock->error_ns;
 	}
-	if (of)
-		qsort(ns, of, sizeof(*ns), compare_ns);
+	SORT(ns, of, compare_ns);
 	return of ? ns[(of - 1) / 2] : 0;
 }
 

@@ -307,7 +307,7 @@ const struct managed_row *managed_use_rows(struct consumer *self, size_t *n)
 {
 	struct managed_use *use = (struct managed_use *)self;
 
-	qsort(use->rows, use->n_rows, sizeof(*use->rows), by_kind);
+	SORT(use->rows, use->n_rows, by_kind);
 	*n = use->n_rows;
 	return use->rows;
 }
@@ -329,7 +329,7 @@ const struct managed_allocation *managed_use_allocations(struct consumer *self, 
 	for (size_t i = 0; i < use->n_all; i++)
 		if (is_hit(&use->all[i]))
 			use->sorted[(*n)++] = use->all[i];
-	qsort(use->sorted, *n, sizeof(*use->sorted), by_weight);
+	SORT(use->sorted, *n, by_weight);
 	return use->sorted;
 }
 

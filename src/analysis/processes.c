@@ -116,7 +116,7 @@ const struct process_row *processes_rows(struct consumer *self, size_t *n)
 		}
 		(*n)++;
 	}
-	qsort(processes->rows, *n, sizeof(*processes->rows), by_begin);
+	SORT(processes->rows, *n, by_begin);
 	return processes->rows;
 }
 

@@ -238,7 +238,7 @@ ORDER_BY(compare, uint64_t, ORDER_OF(*a, *b));
 
 static const uint64_t *sorted(struct spread *spread)
 {
-	qsort(spread->values, spread->count, sizeof(*spread->values), compare);
+	SORT(spread->values, spread->count, compare);
 	return spread->values;
 }
 

@@ -184,7 +184,7 @@ static const struct sum **sorted(const struct stalls_use *use,
 	*n = 0;
 	HASH_ITER (hh, use->sums, sum, next)
 		all[(*n)++] = sum;
-	qsort(all, *n, sizeof(*all), order);
+	SORT(all, *n, order);
 	return all;
 }
 
@@ -211,7 +211,7 @@ struct stall_reason_row *stalls_use_reasons(const struct stalls_use *use, size_t
 		};
 	}
 	free(sums);
-	qsort(rows, at, sizeof(*rows), reasons_most_first);
+	SORT(rows, at, reasons_most_first);
 	*n = at;
 	return rows;
 }
@@ -249,7 +249,7 @@ struct stall_place_row *stalls_use_places(const struct stalls_use *use, size_t *
 		};
 	}
 	free(sums);
-	qsort(rows, at, sizeof(*rows), places_most_first);
+	SORT(rows, at, places_most_first);
 	*n = at;
 	return rows;
 }

@@ -280,7 +280,7 @@ const struct stream_row *streams_rows(struct consumer *self, size_t *n)
 		add_streams(streams, streams->processes[i], n);
 		add_gpu_streams(streams, streams->processes[i], n);
 	}
-	qsort(streams->rows, *n, sizeof(*streams->rows), by_first_use);
+	SORT(streams->rows, *n, by_first_use);
 	return streams->rows;
 }
 

@@ -5,11 +5,14 @@
  *
  *   ORDER_BY(longest_first, struct call_row, DOWN(ns), BY_TEXT(function->name), UP(tid));
  *
+ *   SORT(rows, n, longest_first);
+ *
  * UP and DOWN take a member, numbers or pointers; UP_OF and DOWN_OF a function of the row; OR_ELSE
  * another order. ORDER_POINTERS_BY is of an array of pointers to rows.
  */
 #pragma once
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/each.h"
@@ -36,3 +39,12 @@
 #define ORDER_BY(function, row, ...) ORDER_MAKE(function, row, x, y, __VA_ARGS__)
 #define ORDER_POINTERS_BY(function, row, ...)                                                      \
 	ORDER_MAKE(function, row, *(const row *const *)x, *(const row *const *)y, __VA_ARGS__)
+
+static inline void sort_rows(void *rows, size_t n, size_t bytes,
+                             int (*order)(const void *, const void *))
+{
+	if (n) /* else there may be no array */
+		qsort(rows, n, bytes, order);
+}
+
+#define SORT(rows, n, order) sort_rows(rows, n, sizeof(*(rows)), order)

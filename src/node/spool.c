@@ -153,7 +153,7 @@ static void sort_entries(struct spool_list *list)
 
 	if (!list->n)
 		return;
-	qsort(list->entries, list->n, sizeof(*list->entries), names_compare);
+	SORT(list->entries, list->n, names_compare);
 	for (size_t i = 0; i < list->n; i++) {
 		const struct spool_entry *before = &list->entries[(i ? i : list->n) - 1];
 

@@ -127,7 +127,7 @@ static void renew_median(struct step_thread *thread)
 	uint64_t sorted[STEPS_KEPT];
 
 	memcpy(sorted, thread->lengths, n * sizeof(*sorted));
-	qsort(sorted, n, sizeof(*sorted), compare);
+	SORT(sorted, n, compare);
 	thread->median_ns = sorted[n / 2];
 }
 

@@ -75,7 +75,7 @@ static struct idle *idle_of(const struct account *account, bool places, size_t *
 	for (size_t i = 0; i < account->n_parts; i++)
 		if (part_is_idle(&account->parts[i]) && account->parts[i].ns > 0)
 			parts[n_parts++] = &account->parts[i];
-	qsort(parts, n_parts, sizeof(*parts), idle_by_place);
+	SORT(parts, n_parts, idle_by_place);
 	*n = 0;
 	for (size_t i = 0; i < n_parts; i++) {
 		struct idle *last = *n ? &rows[*n - 1] : NULL;
@@ -89,7 +89,7 @@ static struct idle *idle_of(const struct account *account, bool places, size_t *
 		if (parts[i]->ns > last->most->ns)
 			last->most = parts[i];
 	}
-	qsort(rows, *n, sizeof(*rows), idle_by_time);
+	SORT(rows, *n, idle_by_time);
 	free(parts);
 	return rows;
 }
@@ -436,7 +436,7 @@ static void find_accounts(struct gaps *gaps)
 	for (size_t i = 0; i < all->n; i++)
 		if (all->of[i].gpu != FACTS_NONE)
 			gaps->accounts[gaps->n++] = &all->of[i];
-	qsort(gaps->accounts, gaps->n, sizeof(*gaps->accounts), account_order);
+	SORT(gaps->accounts, gaps->n, account_order);
 }
 
 static void init_gaps(void *self)

@@ -307,7 +307,7 @@ static struct kern_exec_row **sorted_rows(struct kern_exec *exec,
 		rows[i] = keyed_at(&exec->rows, i);
 		name_row(exec, rows[i]);
 	}
-	qsort(rows, all, sizeof(*rows), compare_labels);
+	SORT(rows, all, compare_labels);
 	*n = 0;
 	for (size_t i = 0; i < all; i++) {
 		if (*n && !compare_groups(rows[*n - 1], rows[i]))
@@ -315,7 +315,7 @@ static struct kern_exec_row **sorted_rows(struct kern_exec *exec,
 		else
 			rows[(*n)++] = rows[i];
 	}
-	qsort(rows, *n, sizeof(*rows), order);
+	SORT(rows, *n, order);
 	return rows;
 }
 

@@ -372,10 +372,8 @@ static void conclude_report(void *self, const struct run_info *run)
 	struct kernel_report *report = self;
 
 	place_rest(report);
-	if (report->n_kinds)
-		qsort(report->kinds, report->n_kinds, sizeof(*report->kinds), by_time);
-	if (report->n_makers)
-		qsort(report->makers, report->n_makers, sizeof(*report->makers), by_driver_time);
+	SORT(report->kinds, report->n_kinds, by_time);
+	SORT(report->makers, report->n_makers, by_driver_time);
 }
 
 static void clear_report(void *self)

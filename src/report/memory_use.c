@@ -91,7 +91,7 @@ static struct memory_nvml *memory_nvml_new(const struct run_info *run)
 		if (run->identities[i].memory[RUN_MEMORY_FIRST].time_ns)
 			add_process(nvml, &run->identities[i], i);
 	}
-	qsort(nvml->moments, nvml->n, sizeof(*nvml->moments), by_time);
+	SORT(nvml->moments, nvml->n, by_time);
 	if (nvml->n)
 		return nvml;
 	memory_nvml_free(nvml);
@@ -163,7 +163,7 @@ static const struct memory_nvml_row *memory_nvml_rows(struct memory_nvml *nvml, 
 		if (nvml->moments[i].row.process)
 			nvml->rows[(*n)++] = nvml->moments[i].row;
 	}
-	qsort(nvml->rows, *n, sizeof(*nvml->rows), by_process);
+	SORT(nvml->rows, *n, by_process);
 	return nvml->rows;
 }
 
@@ -328,7 +328,7 @@ const struct memory_function_row *memory_use_functions(struct consumer *self, si
 		if (has_anything(totals))
 			use->by_function[(*n)++] = (struct memory_function_row){ function, totals };
 	}
-	qsort(use->by_function, *n, sizeof(*use->by_function), by_bytes);
+	SORT(use->by_function, *n, by_bytes);
 	return use->by_function;
 }
 
@@ -354,7 +354,7 @@ const struct memory_place_row *memory_use_places(struct consumer *self, size_t *
 		place->row.place = stack_places_label(use->places, place->key.place);
 		use->by_place[(*n)++] = place->row;
 	}
-	qsort(use->by_place, *n, sizeof(*use->by_place), by_what_stayed);
+	SORT(use->by_place, *n, by_what_stayed);
 	return use->by_place;
 }
 

@@ -248,7 +248,7 @@ static void merge_rows(struct sums *sums)
 {
 	size_t n = 0;
 
-	qsort(sums->rows, sums->n_rows, sizeof(*sums->rows), compare_labels);
+	SORT(sums->rows, sums->n_rows, compare_labels);
 	for (size_t i = 0; i < sums->n_rows; i++) {
 		struct sums_row *row = &sums->rows[i], *last = n ? &sums->rows[n - 1] : NULL;
 
@@ -261,7 +261,7 @@ static void merge_rows(struct sums *sums)
 		}
 	}
 	sums->n_rows = n;
-	qsort(sums->rows, n, sizeof(*sums->rows), compare_totals);
+	SORT(sums->rows, n, compare_totals);
 }
 
 struct sums_row *sums_rows(struct consumer *consumer, size_t *n)

@@ -153,7 +153,7 @@ const struct thread_use_row *thread_use_rows(struct consumer *self, size_t *n)
 		if (use->by_id[i].calls)
 			use->rows[(*n)++] = use->by_id[i];
 	}
-	qsort(use->rows, *n, sizeof(*use->rows), by_time);
+	SORT(use->rows, *n, by_time);
 	return use->rows;
 }
 

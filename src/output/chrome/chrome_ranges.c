@@ -291,8 +291,7 @@ static bool is_within(const struct chrome_range *range, const struct chrome_rang
 
 void chrome_annotations_begin(struct chrome_annotations *all)
 {
-	if (all->n_ranges)
-		qsort(all->ranges, all->n_ranges, sizeof(*all->ranges), compare);
+	SORT(all->ranges, all->n_ranges, compare);
 	for (uint32_t i = 1; i < all->n_ranges; i++) {
 		uint32_t outer = i - 1;
 

@@ -114,7 +114,7 @@ static size_t sort_owners(const struct memory_plot *plot, const struct row_owner
 		if (plot->owners[i].used)
 			owners[n++] = &plot->owners[i];
 	}
-	qsort(owners, n, sizeof(*owners), by_peak);
+	SORT(owners, n, by_peak);
 	return n;
 }
 

@@ -304,8 +304,7 @@ static void fill_lanes(struct timeline *timeline)
 	}
 	timeline->n_lanes = to;
 	find_process_begins(timeline->lanes, to);
-	if (to)
-		qsort(timeline->lanes, to, sizeof(*timeline->lanes), by_place);
+	SORT(timeline->lanes, to, by_place);
 }
 
 /* The column in which most time was spent, and as much of it as has few enough calls. */
@@ -359,7 +358,7 @@ const struct timeline_view *timeline_view(struct consumer *self)
 	view->lanes = timeline->lanes;
 	view->n_lanes = timeline->n_lanes;
 	view->longest = slowest_rows(timeline->slowest, &view->n_longest);
-	qsort(timeline->list, timeline->n_list, sizeof(*timeline->list), by_begin);
+	SORT(timeline->list, timeline->n_list, by_begin);
 	view->list = timeline->list;
 	view->n_list = view->all_calls > TIMELINE_LIST ? 0 : timeline->n_list;
 	if (view->all_calls > TIMELINE_LIST)

@@ -222,7 +222,7 @@ static uint64_t least_to_show(const struct timeline_view *view)
 	busy = xcalloc(view->n_lanes, sizeof(*busy));
 	for (size_t i = 0; i < view->n_lanes; i++)
 		busy[i] = view->lanes[i].busy_ns;
-	qsort(busy, view->n_lanes, sizeof(*busy), descending);
+	SORT(busy, view->n_lanes, descending);
 	least = busy[LANES_SHOWN - 1];
 	free(busy);
 	return least;

@@ -41,7 +41,7 @@ static struct sums_row **by_label(struct consumer *consumer, size_t *n)
 
 	for (size_t i = 0; i < *n; i++)
 		sorted[i] = &rows[i];
-	qsort(sorted, *n, sizeof(*sorted), compare_row_labels);
+	SORT(sorted, *n, compare_row_labels);
 	return sorted;
 }
 
@@ -66,7 +66,7 @@ static struct pair *make_pairs(struct consumer *a, struct consumer *b, size_t *n
 	}
 	free(rows_a);
 	free(rows_b);
-	qsort(pairs, *n, sizeof(*pairs), compare_changes);
+	SORT(pairs, *n, compare_changes);
 	return pairs;
 }
 

@@ -164,8 +164,7 @@ static void write_gaps(void *self, struct table *table, const struct run_info *r
 	const struct gap *rows;
 	size_t n;
 
-	if (gaps->n)
-		qsort(gaps->overheads, gaps->n, sizeof(*gaps->overheads), overhead_order);
+	SORT(gaps->overheads, gaps->n, overhead_order);
 	find_gaps(gaps, facts);
 	table_whole(table);
 	rows = longest_rows(&gaps->longest, &n);

@@ -184,8 +184,7 @@ static void join_rows(struct kernel_launches *launches)
 	launches->rows.n = n;
 	for (size_t i = 0; i < n; i++) {
 		rows[i].per_second = rate_of(launches, &rows[i]);
-		if (rows[i].n_shapes)
-			qsort(rows[i].shapes, rows[i].n_shapes, sizeof(*rows[i].shapes), by_use);
+		SORT(rows[i].shapes, rows[i].n_shapes, by_use);
 	}
 	keyed_sort(&launches->rows, by_launches);
 	launches->joined = true;

@@ -298,7 +298,7 @@ static void write_projected(void *self, struct table *table, const struct run_in
 		if (row->projected.count)
 			rows[n++] = row;
 	}
-	qsort(rows, n, sizeof(*rows), by_projected);
+	SORT(rows, n, by_projected);
 	for (size_t i = 0; i < n; i++)
 		print_projected(table, rows[i]);
 	free(rows);

@@ -194,7 +194,7 @@ static void write_sum(void *self, struct table *table, const struct run_info *ru
 		total += (double)row->values.sum;
 		exact = exact && spread_is_exact(&row->values);
 	}
-	qsort(rows, n, sizeof(*rows), by_total);
+	SORT(rows, n, by_total);
 	memcpy(with_style, columns, sizeof(columns));
 	with_style[8] = (struct table_column){ "Style", TABLE_TEXT };
 	with_style[9] = columns[8];

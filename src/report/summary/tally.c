@@ -39,7 +39,7 @@ struct function_tally **tally_functions(const struct tally *tally, enum function
 		if (by == BY_CALLS || row->durations.count)
 			rows[(*n)++] = row;
 	}
-	qsort(rows, *n, sizeof(*rows), compare[by]);
+	SORT(rows, *n, compare[by]);
 	return rows;
 }
 
@@ -51,7 +51,7 @@ const struct kernel_tally **tally_kernels(const struct tally *tally, size_t *n)
 	*n = 0;
 	HASH_ITER (hh, tally->kernels, row, next)
 		rows[(*n)++] = row;
-	qsort(rows, *n, sizeof(*rows), compare_launches);
+	SORT(rows, *n, compare_launches);
 	return rows;
 }
 
