@@ -39,6 +39,10 @@ void *keep_grow(struct keep_room *room, void *array, size_t n, size_t *cap, size
 
 /* ---- places by content --------------------------------------------------------------------- */
 
+struct keep_slot {
+	uint32_t hash, at; /* at: KEEP_NONE where the slot is free */
+};
+
 void keep_index_free(struct keep_index *index)
 {
 	free(index->slots);
@@ -54,10 +58,11 @@ static struct keep_slot *free_slot(const struct keep_index *index, uint32_t hash
 	return &index->slots[at];
 }
 
-bool keep_index_grow(struct keep_room *room, struct keep_index *index)
+/* Room for one more element; false where there is none. To be asked before keep_index_slot(). */
+static bool keep_index_grow(struct keep_room *room, struct keep_index *index)
 {
 	size_t cap = index->cap ? 2 * index->cap : 2 * FIRST_ELEMENTS;
-	struct keep_index larger = { .n = index->n, .cap = cap };
+	struct keep_index larger = { .n = index->n, .cap = cap, .fit = index->fit };
 
 	if (4 * (index->n + 1) <= 3 * index->cap)
 		return true;
@@ -74,9 +79,14 @@ bool keep_index_grow(struct keep_room *room, struct keep_index *index)
 	return true;
 }
 
-struct keep_slot *keep_index_slot(const struct keep_index *index, uint32_t hash,
-                                  bool (*same)(const void *data, uint32_t at, const void *key),
-                                  const void *data, const void *key)
+/*
+ * The slot of what equals `key`, by same(data, place, key); a free one if nothing does, which the
+ * caller takes with keep_index_take().
+ */
+static struct keep_slot *keep_index_slot(const struct keep_index *index, uint32_t hash,
+                                         bool (*same)(const void *data, uint32_t at,
+                                                      const void *key),
+                                         const void *data, const void *key)
 {
 	size_t at = hash & (index->cap - 1);
 
@@ -88,10 +98,48 @@ struct keep_slot *keep_index_slot(const struct keep_index *index, uint32_t hash,
 	}
 }
 
-void keep_index_take(struct keep_index *index, struct keep_slot *slot, uint32_t hash, uint32_t at)
+static void keep_index_take(struct keep_index *index, struct keep_slot *slot, uint32_t hash,
+                            uint32_t at)
 {
 	*slot = (struct keep_slot){ hash, at };
 	index->n++;
+}
+
+/* An array, while an element of it is looked for. */
+struct keep_look {
+	const char *all;
+	size_t bytes, key;
+};
+
+static bool same_bytes(const void *data, uint32_t at, const void *key)
+{
+	const struct keep_look *look = data;
+
+	return !memcmp(look->all + at * look->bytes, key, look->key);
+}
+
+uint32_t keep_element(struct keep_room *room, struct keep_index *index, void *array, size_t *n,
+                      const void *element, size_t bytes, size_t key)
+{
+	struct keep_look look = { .bytes = bytes, .key = key };
+	uint32_t hash = hash_bytes(element, key);
+	struct keep_slot *slot;
+	char *all;
+
+	memcpy(&all, array, sizeof(all));
+	look.all = all;
+	if (!keep_index_grow(room, index))
+		return KEEP_NONE;
+	slot = keep_index_slot(index, hash, same_bytes, &look, element);
+	if (slot->at != KEEP_NONE)
+		return slot->at;
+	all = keep_grow(room, all, *n, &index->fit, bytes);
+	if (!all)
+		return KEEP_NONE;
+	memcpy(array, &all, sizeof(all));
+	memcpy(all + *n * bytes, element, bytes); /* with its padding */
+	keep_index_take(index, slot, hash, (uint32_t)*n);
+	return (uint32_t)(*n)++;
 }
 
 /* ---- texts --------------------------------------------------------------------------------- */

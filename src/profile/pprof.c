@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/protobuf.h"
 #include "base/text.h"
 #include "base/xalloc.h"
@@ -95,7 +94,7 @@ struct pprof {
 	struct buf whole; /* a byte for each place */
 	struct named_function *functions;
 	struct pprof_file *files;
-	size_t n_places, cap_places, n_functions, cap_functions, n_files, cap_files;
+	size_t n_places, n_functions, n_files;
 	struct buf text, values;
 };
 
@@ -130,33 +129,16 @@ static void add_type(struct pprof *pprof, uint32_t field, const char *type, cons
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static bool same_place(const void *data, uint32_t at, const void *key)
-{
-	return !memcmp(&((const struct pprof *)data)->places[at], key, sizeof(struct place));
-}
-
 static uint32_t find_place(struct pprof *pprof, uint32_t inner, uint32_t frame)
 {
-	struct place key = { inner, frame };
-	uint32_t hash = hash_bytes(&key, sizeof(key));
-	struct keep_slot *slot;
+	struct place place = { inner, frame };
+	size_t n = pprof->n_places;
+	uint32_t at = keep_element(&pprof->room, &pprof->places_by, &pprof->places,
+	                           &pprof->n_places, &place, sizeof(place), sizeof(place));
 
-	keep_index_grow(&pprof->room, &pprof->places_by);
-	slot = keep_index_slot(&pprof->places_by, hash, same_place, pprof, &key);
-	if (slot->at != KEEP_NONE)
-		return slot->at;
-	pprof->places = keep_grow(&pprof->room, pprof->places, pprof->n_places, &pprof->cap_places,
-	                          sizeof(key));
-	pprof->places[pprof->n_places] = key;
-	buf_putc(&pprof->whole, 0);
-	keep_index_take(&pprof->places_by, slot, hash, (uint32_t)pprof->n_places);
-	return (uint32_t)pprof->n_places++;
-}
-
-static bool same_function(const void *data, uint32_t at, const void *key)
-{
-	return !memcmp(&((const struct pprof *)data)->functions[at], key,
-	               sizeof(struct named_function));
+	if (pprof->n_places > n)
+		buf_putc(&pprof->whole, 0);
+	return at;
 }
 
 /*
@@ -172,18 +154,9 @@ static uint32_t find_function(struct pprof *pprof, const struct profile_frame *f
 {
 	struct named_function key = { frame->function ? frame->function : frame->label, frame->file,
 		                      frame->first_line, may_be_shortened(frame) };
-	uint32_t hash = hash_bytes(&key, sizeof(key));
-	struct keep_slot *slot;
 
-	keep_index_grow(&pprof->room, &pprof->functions_by);
-	slot = keep_index_slot(&pprof->functions_by, hash, same_function, pprof, &key);
-	if (slot->at != KEEP_NONE)
-		return slot->at;
-	pprof->functions = keep_grow(&pprof->room, pprof->functions, pprof->n_functions,
-	                             &pprof->cap_functions, sizeof(key));
-	pprof->functions[pprof->n_functions] = key;
-	keep_index_take(&pprof->functions_by, slot, hash, (uint32_t)pprof->n_functions);
-	return (uint32_t)pprof->n_functions++;
+	return keep_element(&pprof->room, &pprof->functions_by, &pprof->functions,
+	                    &pprof->n_functions, &key, sizeof(key), sizeof(key));
 }
 
 /* Whether a place goes on in the frame outside of it. */
@@ -277,27 +250,12 @@ static bool has_any(const struct pprof *pprof, const struct profile_row *row)
 
 /* ---- what samples refer to ------------------------------------------------------------------- */
 
-static bool same_file(const void *data, uint32_t at, const void *key)
-{
-	return !memcmp(&((const struct pprof *)data)->files[at], key,
-	               offsetof(struct pprof_file, limit));
-}
-
 static uint32_t find_file(struct pprof *pprof, const struct profile_frame *frame)
 {
 	struct pprof_file key = { frame->module, frame->build_id, 0 };
-	uint32_t hash = hash_bytes(&key, offsetof(struct pprof_file, limit));
-	struct keep_slot *slot;
 
-	keep_index_grow(&pprof->room, &pprof->files_by);
-	slot = keep_index_slot(&pprof->files_by, hash, same_file, pprof, &key);
-	if (slot->at != KEEP_NONE)
-		return slot->at;
-	pprof->files = keep_grow(&pprof->room, pprof->files, pprof->n_files, &pprof->cap_files,
-	                         sizeof(key));
-	pprof->files[pprof->n_files] = key;
-	keep_index_take(&pprof->files_by, slot, hash, (uint32_t)pprof->n_files);
-	return (uint32_t)pprof->n_files++;
+	return keep_element(&pprof->room, &pprof->files_by, &pprof->files, &pprof->n_files, &key,
+	                    sizeof(key), offsetof(struct pprof_file, limit));
 }
 
 /* The mapping of a frame's file; 0: none. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/xalloc.h"
 #include "output/describe.h"
 #include "profile/words.h"
@@ -70,7 +69,7 @@ static void replace_rows(struct profile *profile, const struct parts_successor *
 
 	keep_index_free(&profile->rows_by);
 	profile->rows = NULL;
-	profile->n_rows = profile->cap_rows = 0;
+	profile->n_rows = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct profile_row_key key = rows[i].key;
 		struct profile_row *row;
@@ -117,115 +116,37 @@ void profile_take_parts(struct profile *profile)
 
 /* ---- elements by their content --------------------------------------------------------------- */
 
-static bool same_frame(const void *data, uint32_t at, const void *key)
-{
-	return !memcmp(&((const struct profile *)data)->frames[at], key,
-	               sizeof(struct profile_frame));
-}
-
 static uint32_t keep_frame(struct profile *profile, const struct profile_frame *frame)
 {
-	uint32_t hash = hash_bytes(frame, sizeof(*frame));
-	struct profile_frame *frames;
-	struct keep_slot *slot;
-
-	if (!keep_index_grow(&profile->room, &profile->frames_by))
-		return KEEP_NONE;
-	slot = keep_index_slot(&profile->frames_by, hash, same_frame, profile, frame);
-	if (slot->at != KEEP_NONE)
-		return slot->at;
-	frames = keep_grow(&profile->room, profile->frames, profile->n_frames, &profile->cap_frames,
-	                   sizeof(*frames));
-	if (!frames)
-		return KEEP_NONE;
-	profile->frames = frames;
-	memcpy(&frames[profile->n_frames], frame, sizeof(*frame)); /* with its padding */
-	keep_index_take(&profile->frames_by, slot, hash, (uint32_t)profile->n_frames);
-	return (uint32_t)profile->n_frames++;
-}
-
-static bool same_node(const void *data, uint32_t at, const void *key)
-{
-	return !memcmp(&((const struct profile *)data)->nodes[at], key,
-	               sizeof(struct profile_node));
+	return keep_element(&profile->room, &profile->frames_by, &profile->frames,
+	                    &profile->n_frames, frame, sizeof(*frame), sizeof(*frame));
 }
 
 static uint32_t profile_keep_node(struct profile *profile, uint32_t parent, uint32_t frame)
 {
-	struct profile_node key = { parent, frame }, *nodes;
-	uint32_t hash = hash_bytes(&key, sizeof(key));
-	struct keep_slot *slot;
+	struct profile_node node = { parent, frame };
 
-	if (frame == KEEP_NONE || !keep_index_grow(&profile->room, &profile->nodes_by))
+	if (frame == KEEP_NONE)
 		return KEEP_NONE;
-	slot = keep_index_slot(&profile->nodes_by, hash, same_node, profile, &key);
-	if (slot->at != KEEP_NONE)
-		return slot->at;
-	nodes = keep_grow(&profile->room, profile->nodes, profile->n_nodes, &profile->cap_nodes,
-	                  sizeof(*nodes));
-	if (!nodes)
-		return KEEP_NONE;
-	profile->nodes = nodes;
-	nodes[profile->n_nodes] = key;
-	keep_index_take(&profile->nodes_by, slot, hash, (uint32_t)profile->n_nodes);
-	return (uint32_t)profile->n_nodes++;
-}
-
-static bool same_row(const void *data, uint32_t at, const void *key)
-{
-	return !memcmp(&((const struct profile *)data)->rows[at].key, key,
-	               sizeof(struct profile_row_key));
+	return keep_element(&profile->room, &profile->nodes_by, &profile->nodes, &profile->n_nodes,
+	                    &node, sizeof(node), sizeof(node));
 }
 
 static struct profile_row *profile_keep_row(struct profile *profile,
                                             const struct profile_row_key *key)
 {
-	uint32_t hash = hash_bytes(key, sizeof(*key));
-	struct profile_row *rows;
-	struct keep_slot *slot;
+	struct profile_row row = { .key = *key };
+	uint32_t at = keep_element(&profile->room, &profile->rows_by, &profile->rows,
+	                           &profile->n_rows, &row, sizeof(row), sizeof(row.key));
 
-	if (!keep_index_grow(&profile->room, &profile->rows_by))
-		return NULL;
-	slot = keep_index_slot(&profile->rows_by, hash, same_row, profile, key);
-	if (slot->at != KEEP_NONE)
-		return &profile->rows[slot->at];
-	rows = keep_grow(&profile->room, profile->rows, profile->n_rows, &profile->cap_rows,
-	                 sizeof(*rows));
-	if (!rows)
-		return NULL;
-	profile->rows = rows;
-	rows[profile->n_rows] = (struct profile_row){ .key = *key };
-	keep_index_take(&profile->rows_by, slot, hash, (uint32_t)profile->n_rows);
-	return &rows[profile->n_rows++];
+	return at == KEEP_NONE ? NULL : &profile->rows[at];
 }
 
 /* By its numbers: a thread that is called otherwise later on keeps the name that it had first. */
-static bool same_task(const void *data, uint32_t at, const void *key)
-{
-	const struct profile_task *task = &((const struct profile *)data)->tasks[at];
-
-	return !memcmp(task, key, offsetof(struct profile_task, thread));
-}
-
 static uint32_t keep_task(struct profile *profile, const struct profile_task *task)
 {
-	uint32_t hash = hash_bytes(task, offsetof(struct profile_task, thread));
-	struct profile_task *tasks;
-	struct keep_slot *slot;
-
-	if (!keep_index_grow(&profile->room, &profile->tasks_by))
-		return KEEP_NONE;
-	slot = keep_index_slot(&profile->tasks_by, hash, same_task, profile, task);
-	if (slot->at != KEEP_NONE)
-		return slot->at;
-	tasks = keep_grow(&profile->room, profile->tasks, profile->n_tasks, &profile->cap_tasks,
-	                  sizeof(*tasks));
-	if (!tasks)
-		return KEEP_NONE;
-	profile->tasks = tasks;
-	tasks[profile->n_tasks] = *task;
-	keep_index_take(&profile->tasks_by, slot, hash, (uint32_t)profile->n_tasks);
-	return (uint32_t)profile->n_tasks++;
+	return keep_element(&profile->room, &profile->tasks_by, &profile->tasks, &profile->n_tasks,
+	                    task, sizeof(*task), offsetof(struct profile_task, thread));
 }
 
 static uint32_t text_of(struct profile *profile, const char *text)

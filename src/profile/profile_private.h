@@ -28,29 +28,22 @@ struct keep_room {
  */
 void *keep_grow(struct keep_room *room, void *array, size_t n, size_t *cap, size_t element);
 
-struct keep_slot {
-	uint32_t hash, at; /* at: KEEP_NONE where the slot is free */
-};
-
 /* Places by content. A zeroed one is empty. */
 struct keep_index {
 	struct keep_slot *slots;
 	size_t n, cap; /* cap: a power of two */
+	size_t fit;    /* elements that the array of keep_element() has room for */
 };
 
 void keep_index_free(struct keep_index *index);
 
-/* Room for one more element; false where there is none. To be asked before keep_index_slot(). */
-bool keep_index_grow(struct keep_room *room, struct keep_index *index);
-
 /*
- * The slot of what equals `key`, by same(data, place, key); a free one if nothing does, which the
- * caller takes with keep_index_take().
+ * The place in an array, of *n elements of `bytes` each, of the one whose first `key` bytes are as
+ * those of `element`; where there is none, that is added. `array`: the address of the pointer to
+ * them, which may move. KEEP_NONE: there is no room.
  */
-struct keep_slot *keep_index_slot(const struct keep_index *index, uint32_t hash,
-                                  bool (*same)(const void *data, uint32_t at, const void *key),
-                                  const void *data, const void *key);
-void keep_index_take(struct keep_index *index, struct keep_slot *slot, uint32_t hash, uint32_t at);
+uint32_t keep_element(struct keep_room *room, struct keep_index *index, void *array, size_t *n,
+                      const void *element, size_t bytes, size_t key);
 
 /* ---- texts --------------------------------------------------------------------------------- */
 
@@ -137,10 +130,7 @@ struct profile {
 	struct profile_node *nodes;
 	struct profile_row *rows;
 	struct profile_task *tasks;
-	size_t n_frames, cap_frames;
-	size_t n_nodes, cap_nodes;
-	size_t n_rows, cap_rows;
-	size_t n_tasks, cap_tasks;
+	size_t n_frames, n_nodes, n_rows, n_tasks;
 	struct keep_index frames_by, nodes_by, rows_by, tasks_by;
 	struct known_stack *known; /* by the id of the stack */
 	size_t n_known;

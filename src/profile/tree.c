@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/xalloc.h"
 #include "profile/words.h"
 
@@ -29,39 +28,21 @@ struct adding {
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-static bool same_node(const void *data, uint32_t at, const void *key)
-{
-	const struct tree_node *node = &((const struct tree *)data)->nodes[at];
-	const struct node_key *wanted = key;
-
-	return node->parent == wanted->parent && node->label == wanted->label &&
-	       node->line == wanted->line;
-}
-
 static void add_sums(struct tree *tree, unsigned side)
 {
 	size_t cap = tree->cap_sums[side];
 
-	if (cap == tree->cap)
+	if (cap == tree->by_key.fit)
 		return;
-	tree->sums[side] = xrealloc(tree->sums[side], tree->cap * sizeof(*tree->sums[side]));
-	memset(tree->sums[side] + cap, 0, (tree->cap - cap) * sizeof(*tree->sums[side]));
-	tree->cap_sums[side] = tree->cap;
+	tree->sums[side] = xrealloc(tree->sums[side], tree->by_key.fit * sizeof(*tree->sums[side]));
+	memset(tree->sums[side] + cap, 0, (tree->by_key.fit - cap) * sizeof(*tree->sums[side]));
+	tree->cap_sums[side] = tree->by_key.fit;
 }
 
 static uint32_t find_node(struct tree *tree, unsigned side, const struct node_key *key,
                           unsigned kind, uint32_t frame)
 {
-	uint32_t hash = hash_bytes(key, sizeof(*key));
-	struct keep_slot *slot;
-
-	keep_index_grow(&tree->room, &tree->by_key);
-	slot = keep_index_slot(&tree->by_key, hash, same_node, tree, key);
-	if (slot->at != KEEP_NONE)
-		return slot->at;
-	tree->nodes =
-		keep_grow(&tree->room, tree->nodes, tree->n, &tree->cap, sizeof(*tree->nodes));
-	tree->nodes[tree->n] = (struct tree_node){
+	struct tree_node node = {
 		.parent = key->parent,
 		.label = key->label,
 		.line = key->line,
@@ -70,10 +51,11 @@ static uint32_t find_node(struct tree *tree, unsigned side, const struct node_ke
 		.kind = (uint8_t)kind,
 		.side = (uint8_t)side,
 	};
-	if (tree->nodes[tree->n].depth > tree->deepest)
-		tree->deepest = tree->nodes[tree->n].depth;
-	keep_index_take(&tree->by_key, slot, hash, (uint32_t)tree->n);
-	return (uint32_t)tree->n++;
+
+	if (node.depth > tree->deepest)
+		tree->deepest = node.depth;
+	return keep_element(&tree->room, &tree->by_key, &tree->nodes, &tree->n, &node, sizeof(node),
+	                    offsetof(struct tree_node, frame));
 }
 
 static uint32_t label_of(struct adding *adding, uint32_t label)

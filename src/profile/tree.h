@@ -17,12 +17,13 @@
 #define TREE_SIDES 2 /* profiles that are compared */
 
 struct tree_node {
+	/* These three it is found by: */
 	uint32_t parent, label;
+	uint32_t line;  /* text of file and line, with by_line; 0: none */
 	uint32_t frame; /* of profile `side`; KEEP_NONE: stands for no frame */
 	uint32_t depth;
 	uint32_t first, n_children; /* in `order` */
 	uint32_t place;             /* of its own in `order` */
-	uint32_t line;              /* text of file and line, with by_line; 0: none */
 	uint8_t kind, side;
 };
 
@@ -38,7 +39,7 @@ struct tree {
 	struct tree_node *nodes;
 	struct tree_sums *sums[TREE_SIDES]; /* by node; NULL: there is no such profile */
 	uint32_t *order;                    /* siblings side by side, the heaviest first */
-	size_t n, cap, cap_sums[TREE_SIDES];
+	size_t n, cap_sums[TREE_SIDES];
 	struct keep_index by_key;
 	uint32_t deepest; /* levels below node 0 */
 	bool by_line;     /* set before the first is added: lines of one function are apart */
