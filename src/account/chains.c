@@ -16,52 +16,23 @@
 
 /* ---- numbers by keys ------------------------------------------------------------------------- */
 
-/* The one of `key`, or the free one for it. */
-static struct chains_slot *find_slot(const struct chains_numbers *numbers, uint64_t key)
+/* The number of a key: a new one is how many there were, and CHAINS_NONE where these are `most`. */
+static uint32_t number_of(struct keyed *numbers, uint64_t key, size_t most)
 {
-	size_t at = hash_long(&key, sizeof(key)) & (numbers->room - 1);
+	const void *row = keyed_row(numbers, &key, most);
 
-	while (numbers->slots[at].number && numbers->slots[at].key != key)
-		at = (at + 1) & (numbers->room - 1);
-	return &numbers->slots[at];
-}
-
-static void grow_numbers(struct chains_numbers *numbers)
-{
-	struct chains_numbers grown = { .room = numbers->room ? 2 * numbers->room : 64,
-		                        .n = numbers->n };
-
-	grown.slots = xcalloc(grown.room, sizeof(*grown.slots));
-	for (size_t i = 0; i < numbers->room; i++)
-		if (numbers->slots[i].number)
-			*find_slot(&grown, numbers->slots[i].key) = numbers->slots[i];
-	free(numbers->slots);
-	*numbers = grown;
-}
-
-/* The number of a key: a new one is `next`, and CHAINS_NONE where that has reached `most`. */
-static uint32_t number_of(struct chains_numbers *numbers, uint64_t key, size_t next, size_t most)
-{
-	struct chains_slot *slot;
-
-	if (2 * numbers->n >= numbers->room)
-		grow_numbers(numbers);
-	slot = find_slot(numbers, key);
-	if (slot->number)
-		return slot->number - 1;
-	if (next >= most)
-		return CHAINS_NONE;
-	*slot = (struct chains_slot){ .key = key, .number = (uint32_t)next + 1 };
-	numbers->n++;
-	return (uint32_t)next;
+	return row ? (uint32_t)keyed_number(numbers, row) : CHAINS_NONE;
 }
 
 /* ---- the tree -------------------------------------------------------------------------------- */
 
 struct chains *chains_new(void)
 {
+	static const struct keyed numbers = { .row_bytes = sizeof(uint64_t),
+		                              .key_bytes = sizeof(uint64_t) };
 	struct chains *chains = xcalloc(1, sizeof(*chains));
 
+	chains->nodes_by = chains->lines_by = chains->functions_by = numbers;
 	*VEC_ADD(chains->nodes, chains->n_nodes) = (struct chains_node){ 0 };
 	chains->scratch = xcalloc(1, sizeof(*chains->scratch));
 	return chains;
@@ -71,8 +42,10 @@ void chains_free(struct chains *chains)
 {
 	if (!chains)
 		return;
-	FREE_ALL(chains->nodes_by.slots, chains->lines_by.slots, chains->functions_by.slots,
-	         chains->nodes, chains->lines, chains->by_frame, chains->by_stack, chains->parted);
+	keyed_free(&chains->nodes_by);
+	keyed_free(&chains->lines_by);
+	keyed_free(&chains->functions_by);
+	FREE_ALL(chains->nodes, chains->lines, chains->by_frame, chains->by_stack, chains->parted);
 	buf_free(&chains->text);
 	FREE_ALL(chains->scratch->sums, chains->scratch->by_function, chains->scratch->group,
 	         chains->scratch->inner, chains->scratch, chains);
@@ -140,7 +113,6 @@ static bool has_words(const struct stack_frame *frame)
 static uint32_t function_of(struct chains *chains, const struct stack_frame *frame)
 {
 	struct buf *text = &chains->text;
-	uint32_t function;
 
 	buf_reset(text);
 	if (has_text(frame->function)) {
@@ -153,10 +125,7 @@ static uint32_t function_of(struct chains *chains, const struct stack_frame *fra
 	} else {
 		chains_label_frame(frame, text);
 	}
-	function = number_of(&chains->functions_by, hash_text(text), chains->n_functions,
-	                     CHAINS_NODES_MAX);
-	chains->n_functions += function == chains->n_functions;
-	return function;
+	return number_of(&chains->functions_by, hash_text(text), CHAINS_NODES_MAX);
 }
 
 static struct known_frame *known_of(struct chains *chains, const struct stack_frame *frame)
@@ -183,8 +152,7 @@ static uint32_t line_of(struct chains *chains, const struct stack_frame *frame)
 		return known->line - 1;
 	buf_reset(&chains->text);
 	chains_label_frame(frame, &chains->text);
-	line = number_of(&chains->lines_by, hash_text(&chains->text), chains->n_lines,
-	                 CHAINS_NODES_MAX);
+	line = number_of(&chains->lines_by, hash_text(&chains->text), CHAINS_NODES_MAX);
 	if (line == CHAINS_NONE)
 		return CHAINS_NONE;
 	if (line == chains->n_lines) {
@@ -325,10 +293,10 @@ static size_t find_lines(struct chains *chains, const struct stack_frame *const 
 /* Of a parent and a line; CHAINS_NONE where there is no room for another. */
 static uint32_t node_of(struct chains *chains, uint32_t parent, uint32_t line)
 {
-	uint32_t number = number_of(&chains->nodes_by, (uint64_t)parent << 32 | line,
-	                            chains->n_nodes, CHAINS_NODES_MAX);
+	uint32_t number =
+		number_of(&chains->nodes_by, (uint64_t)parent << 32 | line, CHAINS_NODES_MAX - 1);
 
-	if (number != chains->n_nodes || number == CHAINS_NONE)
+	if (number == CHAINS_NONE || ++number != chains->n_nodes) /* node 0 has no key */
 		return number;
 	chains->nodes = vec_room(chains->nodes, chains->n_nodes, sizeof(*chains->nodes));
 	chains->nodes[chains->n_nodes++] = (struct chains_node){

@@ -30,7 +30,7 @@ static void make_room(const struct chains *chains)
 		scratch->inner = xcalloc(scratch->n_sums, sizeof(*scratch->inner));
 	}
 	scratch->by_function = by_id_room(scratch->by_function, &scratch->n_by_function,
-	                                  sizeof(uint64_t), (uint32_t)chains->n_functions);
+	                                  sizeof(uint64_t), (uint32_t)chains->functions_by.n);
 }
 
 static void node_add(const struct chains *chains, uint32_t node, uint64_t ns)

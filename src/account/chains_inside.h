@@ -3,23 +3,9 @@
 #pragma once
 
 #include "account/chains.h"
+#include "account/keyed.h"
 
 #define CHAINS_NONE UINT32_MAX
-
-/*
- * Keys are numbers. Of texts it is their hash: that two of a million are one, by a hash with a
- * secret, happens to one recording of thirty million.
- */
-struct chains_slot {
-	uint64_t key;
-	uint32_t number; /* and 1; 0: free */
-};
-
-struct chains_numbers {
-	struct chains_slot *slots;
-	size_t room; /* a power of two */
-	size_t n;
-};
 
 /* What is told with the same words. */
 struct chains_line {
@@ -57,12 +43,15 @@ struct chains_scratch {
 };
 
 struct chains {
-	struct chains_numbers nodes_by, lines_by, functions_by;
+	/*
+	 * Keys are numbers. Of texts it is their hash: that two of a million are one, by a hash
+	 * with a secret, happens to one recording of thirty million.
+	 */
+	struct keyed nodes_by, lines_by, functions_by;
 	struct chains_node *nodes; /* the root is the first */
 	size_t n_nodes;
 	struct chains_line *lines;
 	size_t n_lines;
-	size_t n_functions;
 	struct known_frame *by_frame; /* by the frame's id */
 	size_t n_by_frame;
 	uint32_t *by_stack; /* by the stack's id: the node and 1, 0: not looked at yet */
