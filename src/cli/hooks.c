@@ -103,31 +103,14 @@ int cli_hooks_check_spans(const struct hook_list *hooks, struct err *err)
 
 /* ---- the agent, which has none --------------------------------------------------------------- */
 
-static void hooks_refuse(const struct argp_state *state, const char *name)
-	__attribute__((noreturn));
-
-static void hooks_refuse(const struct argp_state *state, const char *name)
-{
-	option_bad_usage(
-		state,
-		"there is no option '--%s' here: the agent looks at programs that use CUDA "
-		"alone, and hooks may be of any; launches and watch have it",
-		name);
-}
-
-static bool hooks_refuse_spec(const struct argp_state *state, void *to, const char *value)
-{
-	hooks_refuse(state, "hook");
-}
-
-static bool hooks_refuse_file(const struct argp_state *state, void *to, const char *value)
-{
-	hooks_refuse(state, "hooks");
-}
+#define CUDA_ALONE                                                                                 \
+	": the agent looks at programs that use CUDA alone, and hooks may be of any; launches "    \
+	"and "                                                                                     \
+	"watch have it"
 
 static const struct option_row no_rows[] = {
-	{ "hook", 0, "SPEC", NULL, OPTION_TAKE, .take = hooks_refuse_spec },
-	{ "hooks", 0, "FILE", NULL, OPTION_TAKE, .take = hooks_refuse_file },
+	{ "hook", 0, "SPEC", NULL, OPTION_REFUSED, .is_no = CUDA_ALONE },
+	{ "hooks", 0, "FILE", NULL, OPTION_REFUSED, .is_no = CUDA_ALONE },
 };
 
 const struct option_group cli_no_hooks_options = { OPTION_ROWS(no_rows) };

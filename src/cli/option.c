@@ -353,6 +353,8 @@ static bool option_store(const struct argp_state *state, const struct option_row
 		return true;
 	case OPTION_TAKE:
 		return row->take(state, at, value);
+	case OPTION_REFUSED:
+		option_bad_usage(state, "there is no option '--%s' here%s", row->name, row->is_no);
 	}
 	return false;
 }

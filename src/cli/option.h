@@ -15,18 +15,20 @@ struct completion_value;
 
 /* What a value is, and the type of the member that it goes to. */
 enum option_kind {
-	OPTION_YES,    /* bool, set; no value */
-	OPTION_NO,     /* bool, cleared; no value */
-	OPTION_TEXT,   /* const char *, the argument itself; with `is_no` it may not be empty, with
-	                * `words` it is one of them */
-	OPTION_TEXTS,  /* const char **, grown by one each time; `with`: size_t, their number */
-	OPTION_NUMBER, /* uint64_t or size_t, from least to most */
-	OPTION_TIME,   /* uint64_t of ns, likewise */
-	OPTION_BYTES,  /* uint64_t, likewise */
-	OPTION_WORD,   /* unsigned or an enum: the index of one of `words` */
-	OPTION_SET,    /* uint32_t or unsigned: a list with commas of `words`, bit 1 << index each,
-	                * added to the bits that are there; without a value the bits `least` */
-	OPTION_TAKE,   /* `take` says */
+	OPTION_YES,     /* bool, set; no value */
+	OPTION_NO,      /* bool, cleared; no value */
+	OPTION_TEXT,    /* const char *, the argument itself; with `is_no` it may not be empty, with
+	                 * `words` it is one of them */
+	OPTION_TEXTS,   /* const char **, grown by one each time; `with`: size_t, their number */
+	OPTION_NUMBER,  /* uint64_t or size_t, from least to most */
+	OPTION_TIME,    /* uint64_t of ns, likewise */
+	OPTION_BYTES,   /* uint64_t, likewise */
+	OPTION_WORD,    /* unsigned or an enum: the index of one of `words` */
+	OPTION_SET,     /* uint32_t or unsigned: a list with commas of `words`, bit 1 << index each,
+	                 * added to the bits that are there; without a value the bits `least` */
+	OPTION_TAKE,    /* `take` says */
+	OPTION_REFUSED, /* another command has it: `is_no` goes on, behind "there is no option
+	                 * '--NAME' here" */
 };
 
 /* Another member that an option fills: 0 is none. */

@@ -420,35 +420,12 @@ const struct option_group cli_stalls_options = { OPTION_ROWS(stalls_rows), .end 
 
 /* ---- commands that have none --------------------------------------------------------------- */
 
-static void gpu_refuse(const struct argp_state *state, const char *name) __attribute__((noreturn));
-
-static void gpu_refuse(const struct argp_state *state, const char *name)
-{
-	option_bad_usage(state,
-	                 "there is no option '--%s' here, because this command counts calls only; "
-	                 "trace, record and top have it",
-	                 name);
-}
-
-static bool gpu_refuse_gpu(const struct argp_state *state, void *to, const char *value)
-{
-	gpu_refuse(state, "gpu");
-}
-
-static bool gpu_refuse_window(const struct argp_state *state, void *to, const char *value)
-{
-	gpu_refuse(state, "gpu-window");
-}
-
-static bool gpu_refuse_cupti(const struct argp_state *state, void *to, const char *value)
-{
-	gpu_refuse(state, "cupti");
-}
+#define CALLS_ONLY ", because this command counts calls only; trace, record and top have it"
 
 static const struct option_row no_rows[] = {
-	{ "gpu", 0, "LIST", NULL, OPTION_TAKE, .take = gpu_refuse_gpu, .optional = true },
-	{ "gpu-window", 0, "TIME", NULL, OPTION_TAKE, .take = gpu_refuse_window },
-	{ "cupti", 0, "PATH", NULL, OPTION_TAKE, .take = gpu_refuse_cupti },
+	{ "gpu", 0, "LIST", NULL, OPTION_REFUSED, .is_no = CALLS_ONLY, .optional = true },
+	{ "gpu-window", 0, "TIME", NULL, OPTION_REFUSED, .is_no = CALLS_ONLY },
+	{ "cupti", 0, "PATH", NULL, OPTION_REFUSED, .is_no = CALLS_ONLY },
 };
 
 const struct option_group cli_no_gpu_options = { OPTION_ROWS(no_rows) };
