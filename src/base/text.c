@@ -148,6 +148,21 @@ void text_add_safe(struct buf *out, const char *text)
 	}
 }
 
+void text_add_csv(struct buf *out, const char *text)
+{
+	if (!strpbrk(text, ",\"\r\n")) {
+		buf_puts(out, text);
+		return;
+	}
+	buf_putc(out, '"');
+	for (const char *quote; (quote = strchr(text, '"')); text = quote + 1) {
+		buf_add(out, text, (size_t)(quote - text) + 1);
+		buf_putc(out, '"');
+	}
+	buf_puts(out, text);
+	buf_putc(out, '"');
+}
+
 void text_make_safe(char *text, size_t room)
 {
 	AT_END(buf_free) struct buf safe = { 0 };

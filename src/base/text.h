@@ -25,6 +25,9 @@ bool text_is_hostile(unsigned code);
 /* Appends `text` with what a terminal could obey, or could not show, as \xNN. */
 void text_add_safe(struct buf *out, const char *text);
 
+/* A field of a csv: in quotes where it could be taken for something else. */
+void text_add_csv(struct buf *out, const char *text);
+
 /* The same in its place, as much of it as fits in `room` bytes. */
 void text_make_safe(char *text, size_t room);
 

@@ -46,23 +46,12 @@ struct csv {
 
 /* ---- fields ------------------------------------------------------------------------------- */
 
-/* In quotes where it could be taken for something else, and harmless on a terminal. */
+/* Harmless on a terminal. */
 static void add_text(struct csv *csv, struct buf *out, const char *text)
 {
 	buf_reset(&csv->safe);
 	text_add_safe(&csv->safe, text);
-	text = csv->safe.data ? csv->safe.data : "";
-	if (!strpbrk(text, ",\"")) {
-		buf_puts(out, text);
-		return;
-	}
-	buf_putc(out, '"');
-	for (const char *quote; (quote = strchr(text, '"')); text = quote + 1) {
-		buf_add(out, text, (size_t)(quote - text) + 1);
-		buf_putc(out, '"');
-	}
-	buf_puts(out, text);
-	buf_putc(out, '"');
+	text_add_csv(out, csv->safe.data ? csv->safe.data : "");
 }
 
 /* Where a column's field goes, of a row that has got no further than it; the others are empty. */

@@ -13,22 +13,6 @@ static struct buf *out_of(struct table *table)
 	return table->out;
 }
 
-/* Quotes around what could be taken for something else. */
-static void add_field(struct buf *out, const char *text)
-{
-	if (!strpbrk(text, ",\"\r\n")) {
-		buf_puts(out, text);
-		return;
-	}
-	buf_putc(out, '"');
-	for (const char *quote; (quote = strchr(text, '"')); text = quote + 1) {
-		buf_add(out, text, quote - text + 1);
-		buf_putc(out, '"');
-	}
-	buf_puts(out, text);
-	buf_putc(out, '"');
-}
-
 static void csv_begin(struct table *table, const char *key, const char *title)
 {
 	const char *name;
@@ -40,7 +24,7 @@ static void csv_begin(struct table *table, const char *key, const char *title)
 	for (size_t i = 0; i < table->n_columns; i++, name += strlen(name) + 1) {
 		if (i)
 			buf_putc(out_of(table), ',');
-		add_field(out_of(table), name);
+		text_add_csv(out_of(table), name);
 	}
 	buf_puts(out_of(table), "\n");
 }
@@ -51,7 +35,7 @@ static void add_text(struct buf *out, const char *text)
 	AT_END(buf_free) struct buf safe = { 0 };
 
 	text_add_safe(&safe, text);
-	add_field(out, safe.data ? safe.data : "");
+	text_add_csv(out, safe.data ? safe.data : "");
 }
 
 static void csv_cell(struct table *table, const struct table_column *column,
