@@ -170,9 +170,9 @@ const struct stalls_all *stalls_use_all(const struct stalls_use *use)
 ORDER_POINTERS_BY(by_kernel_and_place, struct sum, UP(key.kernel), UP(key.cubin), UP(key.offset),
                   DOWN(samples), UP(key.reason));
 ORDER_POINTERS_BY(by_kernel_and_reason, struct sum, UP(key.kernel), UP(key.reason));
-ORDER_BY(reasons_most_first, struct stall_reason_row, DOWN(of_kernel), BY_TEXT(kernel),
-         DOWN(samples), BY_TEXT(reason));
-ORDER_BY(places_most_first, struct stall_place_row, DOWN(samples), BY_TEXT(kernel), UP(offset),
+ORDER_BY(reasons_most_first, struct stall_row, DOWN(of_kernel), BY_TEXT(kernel), DOWN(samples),
+         BY_TEXT(reason));
+ORDER_BY(places_most_first, struct stall_row, DOWN(samples), BY_TEXT(kernel), UP(offset),
          UP(cubin));
 
 static const struct sum **sorted(const struct stalls_use *use,
@@ -188,32 +188,9 @@ static const struct sum **sorted(const struct stalls_use *use,
 	return all;
 }
 
-struct stall_reason_row *stalls_use_reasons(const struct stalls_use *use, size_t *n)
+static bool is_same_reason(const struct sum *a, const struct sum *b)
 {
-	size_t n_sums, at = 0;
-	const struct sum **sums = sorted(use, by_kernel_and_reason, &n_sums);
-	struct stall_reason_row *rows = xcalloc(n_sums + 1, sizeof(*rows));
-
-	for (size_t i = 0; i < n_sums; i++) {
-		const struct sum *sum = sums[i];
-		const struct text *kernel = use->kernels.by_number[sum->key.kernel];
-
-		if (i && sums[i - 1]->key.kernel == sum->key.kernel &&
-		    sums[i - 1]->key.reason == sum->key.reason) {
-			number_add(&rows[at - 1].samples, sum->samples);
-			continue;
-		}
-		rows[at++] = (struct stall_reason_row){
-			.kernel = kernel->text,
-			.reason = use->reasons.by_number[sum->key.reason]->text,
-			.samples = sum->samples,
-			.of_kernel = kernel->samples,
-		};
-	}
-	free(sums);
-	SORT(rows, at, reasons_most_first);
-	*n = at;
-	return rows;
+	return a->key.kernel == b->key.kernel && a->key.reason == b->key.reason;
 }
 
 static bool is_same_place(const struct sum *a, const struct sum *b)
@@ -222,35 +199,54 @@ static bool is_same_place(const struct sum *a, const struct sum *b)
 	       a->key.offset == b->key.offset;
 }
 
-struct stall_place_row *stalls_use_places(const struct stalls_use *use, size_t *n)
+/* Sums that are the same are one row, which says of the first what it has beside samples. */
+static struct stall_row *rows_of(const struct stalls_use *use,
+                                 int (*order)(const void *, const void *),
+                                 bool (*is_same)(const struct sum *a, const struct sum *b),
+                                 size_t *n)
 {
-	size_t n_sums, at = 0;
-	const struct sum **sums = sorted(use, by_kernel_and_place, &n_sums);
-	struct stall_place_row *rows = xcalloc(n_sums + 1, sizeof(*rows));
+	size_t n_sums;
+	AT_END(at_end_free) const struct sum **sums = sorted(use, order, &n_sums);
+	struct stall_row *rows = xcalloc(n_sums + 1, sizeof(*rows));
 
+	*n = 0;
 	for (size_t i = 0; i < n_sums; i++) {
 		const struct sum *sum = sums[i];
 		const struct text *kernel = use->kernels.by_number[sum->key.kernel];
 
-		if (i && is_same_place(sums[i - 1], sum)) { /* the largest came first */
-			number_add(&rows[at - 1].samples, sum->samples);
+		if (i && is_same(sums[i - 1], sum)) {
+			number_add(&rows[*n - 1].samples, sum->samples);
 			continue;
 		}
-		rows[at++] = (struct stall_place_row){
+		rows[(*n)++] = (struct stall_row){
 			.kernel = kernel->text,
 			.reason = use->reasons.by_number[sum->key.reason]->text,
+			.samples = sum->samples,
+			.of_kernel = kernel->samples,
 			.cubin = sum->key.cubin,
 			.offset = sum->key.offset,
-			.samples = sum->samples,
 			.of_reason = sum->samples,
-			.of_kernel = kernel->samples,
 			.file = sum->file ? use->files.by_number[sum->file - 1]->text : NULL,
 			.line = sum->line,
 		};
 	}
-	free(sums);
-	SORT(rows, at, places_most_first);
-	*n = at;
+	return rows;
+}
+
+struct stall_row *stalls_use_reasons(const struct stalls_use *use, size_t *n)
+{
+	struct stall_row *rows = rows_of(use, by_kernel_and_reason, is_same_reason, n);
+
+	SORT(rows, *n, reasons_most_first);
+	return rows;
+}
+
+/* Of a place the reason with most samples comes first. */
+struct stall_row *stalls_use_places(const struct stalls_use *use, size_t *n)
+{
+	struct stall_row *rows = rows_of(use, by_kernel_and_place, is_same_place, n);
+
+	SORT(rows, *n, places_most_first);
 	return rows;
 }
 
@@ -258,11 +254,10 @@ struct stall_place_row *stalls_use_places(const struct stalls_use *use, size_t *
 
 static bool reason_waits(const char *name);
 
-static bool find_reason(const struct stalls_use *use, const char *kernel,
-                        struct stall_reason_row *longest)
+static bool find_reason(const struct stalls_use *use, const char *kernel, struct stall_row *longest)
 {
 	size_t n;
-	struct stall_reason_row *rows = stalls_use_reasons(use, &n);
+	struct stall_row *rows = stalls_use_reasons(use, &n);
 
 	memset(longest, 0, sizeof(*longest));
 	for (size_t i = 0; i < n; i++) {
@@ -274,13 +269,13 @@ static bool find_reason(const struct stalls_use *use, const char *kernel,
 	return longest->samples && longest->samples >= longest->of_kernel / WAITS_AT_ALL;
 }
 
-static void find_place(const struct stalls_use *use, const struct stall_reason_row *row,
-                       struct stall_place_row *place)
+static void find_place(const struct stalls_use *use, const struct stall_row *row,
+                       struct stall_row *place)
 {
 	size_t n;
-	struct stall_place_row *rows = stalls_use_places(use, &n);
+	struct stall_row *rows = stalls_use_places(use, &n);
 
-	*place = (struct stall_place_row){ .offset = STALL_ANYWHERE };
+	*place = (struct stall_row){ .offset = STALL_ANYWHERE };
 	for (size_t i = 0; i < n; i++) {
 		if (rows[i].offset != STALL_ANYWHERE && rows[i].of_reason > place->of_reason &&
 		    !strcmp(rows[i].kernel, row->kernel) && !strcmp(rows[i].reason, row->reason))
@@ -289,8 +284,8 @@ static void find_place(const struct stalls_use *use, const struct stall_reason_r
 	free(rows);
 }
 
-bool stalls_use_longest(const struct stalls_use *use, const char *kernel,
-                        struct stall_reason_row *row, struct stall_place_row *place)
+bool stalls_use_longest(const struct stalls_use *use, const char *kernel, struct stall_row *row,
+                        struct stall_row *place)
 {
 	if (!find_reason(use, kernel, row))
 		return false;

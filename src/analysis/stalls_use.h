@@ -26,33 +26,30 @@ struct stalls_all {
 };
 const struct stalls_all *stalls_use_all(const struct stalls_use *use);
 
-/* A kernel and a reason. */
-struct stall_reason_row {
+/* A kernel and a reason; of places also an instruction, and the reason that most of its samples
+ * have. */
+struct stall_row {
 	const char *kernel, *reason;
 	uint64_t samples;
 	uint64_t of_kernel; /* samples of the kernel for all reasons */
-};
-
-/* An instruction, and the reason that most of its samples have. */
-struct stall_place_row {
-	const char *kernel, *reason;
+	/* Of places: */
 	uint64_t cubin, offset; /* STALL_ANYWHERE: of several */
-	uint64_t samples, of_reason, of_kernel;
+	uint64_t of_reason;
 	const char *file; /* NULL: not known */
 	uint32_t line;
 };
 
 /* Those with most samples first, of reasons by their kernels; the caller frees them. */
-struct stall_reason_row *stalls_use_reasons(const struct stalls_use *use, size_t *n);
-struct stall_place_row *stalls_use_places(const struct stalls_use *use, size_t *n);
+struct stall_row *stalls_use_reasons(const struct stalls_use *use, size_t *n);
+struct stall_row *stalls_use_places(const struct stalls_use *use, size_t *n);
 
 /*
  * The reason that a kernel waits for most often, where it does so in a tenth of its samples or
  * more; issuing is no waiting. False: there is none. `place` gets where it does so most often,
  * STALL_ANYWHERE where that is not known. Both point into `use`.
  */
-bool stalls_use_longest(const struct stalls_use *use, const char *kernel,
-                        struct stall_reason_row *row, struct stall_place_row *place);
+bool stalls_use_longest(const struct stalls_use *use, const char *kernel, struct stall_row *row,
+                        struct stall_row *place);
 
 /* "waits for memory"; of one that is not known "waits". */
 const char *stall_reason_words(const char *reason);

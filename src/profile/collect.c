@@ -17,7 +17,7 @@ struct collect_name {
 	UT_hash_handle hh;
 	/* With stacks of their own, and without. */
 	uint64_t walked_ns, walked_count, other_ns, other_count;
-	const struct stall_reason_row *stalls; /* of a kernel; at the end */
+	const struct stall_row *stalls; /* of a kernel; at the end */
 	size_t n_stalls;
 	char text[];
 };
@@ -309,7 +309,7 @@ static void add_shares(struct collect *c, const struct collect_name *name,
 	uint64_t ns = 0, count = 0, samples = 0;
 
 	for (size_t i = 0; i < name->n_stalls; i++) {
-		const struct stall_reason_row *row = &name->stalls[i];
+		const struct stall_row *row = &name->stalls[i];
 		double share;
 
 		number_add(&samples, row->samples);
@@ -334,7 +334,7 @@ static void add_shares(struct collect *c, const struct collect_name *name,
 }
 
 /* Which rows of stalls are of which kernel that ran. */
-static void find_stalls(struct collect *c, const struct stall_reason_row *rows, size_t n)
+static void find_stalls(struct collect *c, const struct stall_row *rows, size_t n)
 {
 	const struct activity any = { .kind = ACTIVITY_KERNEL };
 	struct collect_name *name = NULL;
@@ -413,7 +413,7 @@ static void take_run(struct collect_figures *figures, const struct run_info *run
 static int on_end(struct consumer *self, const struct run_info *run, struct err *err)
 {
 	struct collect *c = (struct collect *)self;
-	struct stall_reason_row *stalls = NULL;
+	struct stall_row *stalls = NULL;
 	struct pair *pair, *next;
 	size_t n_stalls;
 

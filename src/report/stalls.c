@@ -48,7 +48,7 @@ static void write_reasons(void *self, struct table *table, const struct run_info
 	struct stalls_report *report = self;
 	const struct stalls_all *all = stalls_use_all(report->use);
 	size_t n;
-	struct stall_reason_row *rows = stalls_use_reasons(report->use, &n);
+	struct stall_row *rows = stalls_use_reasons(report->use, &n);
 
 	for (size_t i = 0; i < n; i++)
 		TABLE_LAST(table, percent(rows[i].samples, all->samples),
@@ -58,7 +58,7 @@ static void write_reasons(void *self, struct table *table, const struct run_info
 	note_windows(table, all);
 }
 
-static void write_place(struct table *table, const struct stall_place_row *row, uint64_t all)
+static void write_place(struct table *table, const struct stall_row *row, uint64_t all)
 {
 	AT_END(buf_free) struct buf offset = { 0 }, line = { 0 };
 
@@ -76,7 +76,7 @@ static void write_places(void *self, struct table *table, const struct run_info 
 	struct stalls_report *report = self;
 	const struct stalls_all *all = stalls_use_all(report->use);
 	size_t n;
-	struct stall_place_row *rows = stalls_use_places(report->use, &n);
+	struct stall_row *rows = stalls_use_places(report->use, &n);
 
 	for (size_t i = 0; i < n; i++)
 		write_place(table, &rows[i], all->samples);

@@ -110,8 +110,7 @@ static void add_reason(struct buf *out, const char *reason)
 /* What it waits for, where stalls were recorded. */
 static void add_stall(const struct why *why)
 {
-	struct stall_reason_row row;
-	struct stall_place_row place;
+	struct stall_row row, place;
 
 	if (!stalls_use_longest(why->stalls, why->longest.kernel->name, &row, &place))
 		return;
@@ -131,8 +130,7 @@ static void add_stall(const struct why *why)
 
 static void json_stall(const struct why *why, struct json *json)
 {
-	struct stall_reason_row row;
-	struct stall_place_row place;
+	struct stall_row row, place;
 
 	if (!stalls_use_longest(why->stalls, why->longest.kernel->name, &row, &place))
 		return;

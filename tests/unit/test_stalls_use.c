@@ -47,7 +47,7 @@ static void test_rows_do_not_begin_anew(void **state)
 	const struct process process = { .id = 1 };
 	const struct kernel kernel = { .id = 1, .name = "tick()" };
 	size_t n;
-	struct stall_reason_row *rows;
+	struct stall_row *rows;
 
 	for (uint64_t i = 0; i < 3; i++) {
 		const struct stall stall = {
