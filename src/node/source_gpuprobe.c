@@ -40,29 +40,31 @@ static bool takes(struct rows *rows, const struct process *process)
 	return true;
 }
 
-static const char *number(char *text, size_t room, const char *format, unsigned long long value)
+struct number {
+	char text[24];
+};
+
+static struct number number(unsigned long long value)
 {
-	snprintf(text, room, format, value);
-	return text;
+	struct number number;
+
+	snprintf(number.text, sizeof(number.text), "%llu", value);
+	return number;
 }
 
 static void add_leaks(struct rows *rows)
 {
 	const struct watch_memory *memory = rows->view->page->memory;
-	struct metrics *metrics = rows->metrics;
-	char pid[24], address[24];
 
 	for (size_t i = 0; i < memory->n_allocations; i++) {
 		const struct watch_allocation *a = &memory->allocations[i];
 
 		if (!takes(rows, a->process))
 			continue;
-		metrics_add(
-			metrics,
-			metrics_labels(metrics, 0, "pid",
-		                       number(pid, sizeof(pid), "%llu", a->process->pid), "offset",
-		                       number(address, sizeof(address), "%llu", a->address), NULL),
-			a->bytes, 0, 0);
+		metrics_add(rows->metrics,
+		            metrics_labels(rows->metrics, 0, "pid", number(a->process->pid).text,
+		                           "offset", number(a->address).text, NULL),
+		            a->bytes, 0, 0);
 	}
 }
 
@@ -70,8 +72,6 @@ static void add_leaks(struct rows *rows)
 static void add_launches(struct rows *rows)
 {
 	const struct watch_launches *all = rows->view->page->launches;
-	struct metrics *metrics = rows->metrics;
-	char pid[24], handle[24];
 
 	for (size_t i = 0; i < all->n_kernels; i++) {
 		const struct watch_kernel *k = &all->kernels[i];
@@ -79,12 +79,11 @@ static void add_launches(struct rows *rows)
 		if (!k->kernel || k->ended || !k->process->pid || !takes(rows, k->process))
 			continue;
 		metrics_add(
-			metrics,
-			metrics_labels(
-				metrics, 0, "pid",
-				number(pid, sizeof(pid), "%llu", k->process->pid), "kernel_offset",
-				number(handle, sizeof(handle), "%llu", k->handle), "kernel_symbol",
-				k->kernel->mangled ? k->kernel->mangled : "unknown kernel", NULL),
+			rows->metrics,
+			metrics_labels(rows->metrics, 0, "pid", number(k->process->pid).text,
+		                       "kernel_offset", number(k->handle).text, "kernel_symbol",
+		                       k->kernel->mangled ? k->kernel->mangled : "unknown kernel",
+		                       NULL),
 			k->count, 0, 0);
 	}
 }
@@ -92,21 +91,16 @@ static void add_launches(struct rows *rows)
 static void add_errors(struct rows *rows)
 {
 	const struct watch_memory *memory = rows->view->page->memory;
-	struct metrics *metrics = rows->metrics;
-	char pid[24], code[24];
 
 	for (size_t i = 0; i < memory->n_failures; i++) {
 		const struct watch_failure *f = &memory->failures[i];
 
 		if (!f->process->pid || !f->function || !takes(rows, f->process))
 			continue;
-		metrics_add(metrics,
-		            metrics_labels(metrics, 0, "pid",
-		                           number(pid, sizeof(pid), "%llu", f->process->pid),
+		metrics_add(rows->metrics,
+		            metrics_labels(rows->metrics, 0, "pid", number(f->process->pid).text,
 		                           "call_type", f->function->name, "return_code",
-		                           number(code, sizeof(code), "%llu",
-		                                  (unsigned long long)f->result),
-		                           NULL),
+		                           number((unsigned long long)f->result).text, NULL),
 		            f->count, 0, 0);
 	}
 }
