@@ -255,11 +255,10 @@ static void write_processes(void *self, struct table *table, const struct run_in
 	if (!report_table_of(&overview->writer, n, "processes", "Processes",
 	                     TABLE_COLUMNS(columns)))
 		return;
-	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
+	for (size_t i = 0; i < FIRST_ROWS(n); i++)
 		TABLE_LAST(table, rows[i].process->pid, rows[i].calls, rows[i].launches,
 		           rows[i].peak_bytes, rows[i].copies.bytes, rows[i].failed,
 		           rows[i].process->comm);
-	}
 	overview_note_more(table, n, "processes");
 }
 
@@ -305,9 +304,8 @@ static void write_kernels(void *self, struct table *table, const struct run_info
 	if (report_table_of(&overview->writer, n, "kernels", "Kernels by launches",
 	                    TABLE_COLUMNS(columns))) {
 		table_fit(table, OVERVIEW_NAMES_WIDTH);
-		for (size_t i = 0; i < FIRST_ROWS(n); i++) {
+		for (size_t i = 0; i < FIRST_ROWS(n); i++)
 			TABLE_LAST(table, rows[i]->launches, rows[i]->name);
-		}
 		overview_note_more(table, n, "launches");
 	}
 }
@@ -379,9 +377,8 @@ static void write_missed(void *self, struct table *table, const struct run_info 
 	report_table(&overview->writer, "missed", "What was missed", TABLE_COLUMNS(columns));
 	table_whole(table);
 	rest = text.data;
-	while ((line = strsep(&rest, "\n")) && *line) {
+	while ((line = strsep(&rest, "\n")) && *line)
 		TABLE_LAST(table, line + strspn(line, " "));
-	}
 }
 
 /* ---- GPUs ---------------------------------------------------------------------------------- */
@@ -432,9 +429,8 @@ static void write_gpu_kernels(void *self, struct table *table, const struct run_
 	                     TABLE_COLUMNS(columns)))
 		return;
 	table_fit(table, OVERVIEW_NAMES_WIDTH);
-	for (size_t i = 0; i < FIRST_ROWS(n); i++) {
+	for (size_t i = 0; i < FIRST_ROWS(n); i++)
 		TABLE_LAST(table, rows[i].ns, rows[i].count, rows[i].name);
-	}
 	overview_note_more(table, n, "cuda_gpu_kern_sum");
 }
 
