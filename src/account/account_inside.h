@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What account.c and pauses.c share. Private to them. */
+/* What account.c, pauses.c and segments.c share. Private to them. */
 #pragma once
 
 #include "account/account.h"
@@ -26,3 +26,7 @@ struct cut {
 /* Of a segment of that GPU's that is no wait for a peer. */
 void segment_explain(const struct maker *maker, const struct cut *cut, const struct gpu_time *gpu,
                      const struct gpu_segment *segment);
+
+/* Of one in which it runs a kernel of communication. */
+void communication_explain(const struct maker *maker, struct cut cut, const struct gpu_time *self,
+                           const struct gpu_segment *segment);
