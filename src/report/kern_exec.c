@@ -63,6 +63,7 @@ struct kern_exec {
 	struct buf name;
 	uint64_t whole_graphs;
 	struct keyed rows; /* of sums */
+	struct keyed_last of_kernels;
 };
 
 static void note_unmatched(const struct kern_exec *exec)
@@ -118,6 +119,7 @@ static void exec_clear(void *self)
 		free(row->kernel_name);
 	}
 	keyed_free(&exec->rows);
+	free(exec->of_kernels.row);
 	buf_free(&exec->name);
 }
 
@@ -234,10 +236,9 @@ static struct kern_exec_row *count_times(struct kern_exec *exec,
                                          const struct kern_exec_row_key *key,
                                          const struct times *times, const struct kernel *kernel)
 {
-	struct kern_exec_row *row = keyed_row(&exec->rows, key, SIZE_MAX);
+	struct kern_exec_row *row = keyed_row_of(&exec->rows, &exec->of_kernels, kernel->id, key);
 
 	row->kernel = kernel;
-	spread_add(&row->total, times->total_ns);
 	spread_add(&row->execution, times->kernel_ns);
 	if (times->has_api)
 		spread_add(&row->api, times->api_ns);
@@ -259,6 +260,7 @@ static void sum_pair(struct kern_exec *exec, const struct work_call *launch,
 	};
 	struct kern_exec_row *row = count_times(exec, &key, &times, activity->kernel);
 
+	spread_add(&row->total, times.total_ns);
 	row->pid = launch->process->pid;
 	row->function = launch->function;
 }
@@ -328,7 +330,7 @@ static size_t write_rows(struct kern_exec *exec, int (*order)(const void *, cons
 	bool exact = true;
 
 	for (size_t i = 0; i < n; i++) {
-		exact = exact && spread_is_exact(&rows[i]->total);
+		exact = exact && spread_is_exact(&rows[i]->execution);
 		write(exec->writer.table, rows[i]);
 	}
 	if (!exact)
@@ -392,7 +394,7 @@ static void stats_pair(struct kern_exec *exec, const struct work_call *launch,
 	row->long_delays += times.has_queue && times.queue_ns > LONG_DELAY_NS;
 }
 
-ORDER_POINTERS_BY(by_launches, struct kern_exec_row, DOWN(total.count), BY_TEXT(kernel_name));
+ORDER_POINTERS_BY(by_launches, struct kern_exec_row, DOWN(execution.count), BY_TEXT(kernel_name));
 
 static void add_stats(struct table *table, struct spread *spread)
 {
@@ -404,7 +406,7 @@ static void add_stats(struct table *table, struct spread *spread)
 
 static void add_stats_row(struct table *table, struct kern_exec_row *row)
 {
-	table_u64(table, row->total.count);
+	table_u64(table, row->execution.count);
 	add_stats(table, &row->api);
 	add_stats(table, &row->queue);
 	add_stats(table, &row->execution);
