@@ -75,7 +75,7 @@ bench-agent: $(B)/cuscope $(BENCH)/launcher simcuda simnvml
 
 $(BENCH)/launcher: bench/agent/launcher.c $(B)/programs/sample.o
 	@mkdir -p $(@D)
-	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
+	$(CC) $(PROG_CFLAGS) -o $@ $(filter-out %.h,$^) -ldl
 
 bench-in-process: $(BENCH)/in-process-reader $(BENCH)/in-process-caller
 	bench/in-process/run --build $(BENCH) --out $(BENCH_OUT)
@@ -83,7 +83,7 @@ bench-in-process: $(BENCH)/in-process-reader $(BENCH)/in-process-caller
 # The agent's recorder as in targets: a library that is loaded late.
 $(BENCH)/libprobes.so: bench/in-process/shim.c $(AGENT_OBJ)
 	@mkdir -p $(@D)
-	$(CC) $(AGENT_CFLAGS) -shared -o $@ $^ $(AGENT_LIBS)
+	$(CC) $(AGENT_CFLAGS) -shared -o $@ $(filter-out %.h,$^) $(AGENT_LIBS)
 
 $(BENCH)/in-process-caller: bench/in-process/caller.c $(BENCH)/libprobes.so
 	$(CC) $(CFLAGS) -o $@ $< -ldl -lm
@@ -98,16 +98,16 @@ $(BENCH)/in-process-threads: bench/in-process/threads.c simcuda
 
 $(BENCH)/in-process-reader: bench/in-process/reader.c $(B)/libcuscope.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.h,$^) $(LIBS)
 
 # Its own modules_hook and programs_state, instead of those of the library.
 $(BENCH)/in-process-drain: bench/in-process/drain.c $(B)/libcuscope.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-z,muldefs -o $@ $^ $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -Wl,-z,muldefs -o $@ $(filter-out %.h,$^) $(LIBS)
 
 $(BENCH)/sums: bench/sums/caller.c $(B)/programs/sample.o
 	@mkdir -p $(@D)
-	$(CC) $(PROG_CFLAGS) -o $@ $^ -ldl
+	$(CC) $(PROG_CFLAGS) -o $@ $(filter-out %.h,$^) -ldl
 
 bench-profile: $(B)/cuscope $(BENCH)/busy
 	bench/profile/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
@@ -118,7 +118,7 @@ $(BENCH)/busy: bench/profile/busy.cc
 
 $(BENCH)/tables: bench/profile/tables.c $(B)/libcuscope.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.h,$^) $(LIBS)
 
 bench-questions: $(B)/cuscope $(BENCH)/pipeline $(BENCH)/training $(BENCH)/stacked
 	bench/questions/run --cuscope $(B)/cuscope --build $(BENCH) --out $(BENCH_OUT)
@@ -128,11 +128,11 @@ bench-page: $(B)/cuscope $(BENCH)/pipeline $(BENCH)/training
 
 $(BENCH)/pipeline: bench/pipeline/pipeline.c bench/pipeline/workload.c $(B)/libcuscope.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.h,$^) $(LIBS)
 
 $(BENCH)/training $(BENCH)/stacked: $(BENCH)/%: bench/questions/%.c $(B)/libcuscope.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %.h,$^) -lcmocka $(LIBS)
 
 $(BENCH)/libentries.so: bench/calls/entries.S
 	@mkdir -p $(@D)

@@ -142,12 +142,32 @@ void facts_clear(struct facts *facts)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
+#define FACTS_TIMES 48 /* what rows are of a file's bytes, at most */
+#define FACTS_MOST  (4ull << 30)
+
+static uint64_t facts_bytes = FACTS_BYTES;
+
+void facts_expect(uint64_t file_bytes)
+{
+	uint64_t bytes =
+		file_bytes < FACTS_MOST / FACTS_TIMES ? file_bytes * FACTS_TIMES : FACTS_MOST;
+
+	facts_bytes = bytes > FACTS_BYTES ? bytes : FACTS_BYTES;
+}
+
+static bool facts_have_room(const struct facts *facts, size_t bytes)
+{
+	uint64_t all = facts->own->bytes + bytes;
+
+	return all <= FACTS_BYTES || (all <= facts_bytes && !spill_is_memory(facts->spill));
+}
+
 /* The next row of an array, zeroed; NULL, and counted: there is no room. */
 static void *fact_add(struct facts *facts, void *array, size_t *n, size_t bytes)
 {
 	char **rows = array;
 
-	if (facts->own->bytes + bytes > FACTS_BYTES) {
+	if (!facts_have_room(facts, bytes)) {
 		facts->left_out++;
 		return NULL;
 	}

@@ -212,7 +212,12 @@ static inline uint64_t facts_max(uint64_t a, uint64_t b)
 size_t facts_later(const uint64_t *first, size_t row_bytes, size_t n, uint64_t time_ns,
                    size_t *near);
 
-#define FACTS_BYTES (768ull << 20) /* of rows; what is beyond is counted in left_out */
+/*
+ * Of rows; what is beyond is counted in left_out. A recording of so many bytes has more, as far as
+ * there is a file for them: events of 2 bytes have rows of 48 or 56.
+ */
+#define FACTS_BYTES (768ull << 20)
+void facts_expect(uint64_t file_bytes); /* of all that is read from then on */
 
 void facts_init(struct facts *facts);
 void facts_clear(struct facts *facts);

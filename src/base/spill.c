@@ -17,7 +17,7 @@
 
 #define SPILL_PIECE ((size_t)512 << 10)
 #define SPILL_LEAST ((size_t)1 << 20)   /* smaller arrays are memory of the program */
-#define SPILL_PLACE ((size_t)1 << 30)   /* of addresses, that an array can grow to */
+#define SPILL_PLACE ((size_t)8 << 30)   /* of addresses, that an array can grow to */
 #define SPILL_GROWS 4096                /* elements, where there are as many */
 #define SPILL_KEPT  ((size_t)640 << 20) /* in memory, as a rule: files take half as long again */
 #define SPILL_RESIDENT                                                                             \
@@ -54,6 +54,11 @@ struct spill *spill_new(void)
 
 	spill->file = spill->statm = -1;
 	return spill;
+}
+
+bool spill_is_memory(const struct spill *spill)
+{
+	return spill->opened && spill->file < 0;
 }
 
 void spill_free(struct spill *spill)

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct spill;
@@ -19,6 +20,9 @@ void spill_keep(size_t bytes);
 
 struct spill *spill_new(void);
 void spill_free(struct spill *spill); /* arrays are dropped before; NULL: nothing */
+
+/* Whether there is no file, or no room in it, so that what is added is memory. */
+bool spill_is_memory(const struct spill *spill);
 
 /*
  * An array of `n` elements of so many bytes, NULL where there are none, with room for one more. As

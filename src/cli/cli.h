@@ -342,7 +342,8 @@ struct cli_range {
 
 /*
  * What a file tells may be made to fill disks, so each output of it has a bound: --max-size, or
- * far more than a file that was recorded takes. `input` NULL: it is made of what is traced.
+ * far more than a file that was recorded takes. `input` NULL: it is made of what is traced. So has
+ * what is held of it to say why.
  */
 void cli_bound_output(const struct cli_range *range, const char *input);
 void cli_bound_outputs(const struct cli_range *range, const char *const *inputs, size_t n);

@@ -157,7 +157,7 @@ static int compare(struct diff_command *o, struct diff *diff, struct trace_file 
 		rc = rc_side ? rc_side : rc;
 		part[side] = part_of(trace_run(files[side]), &o->range);
 	}
-	cli_bound_output(&o->range, o->paths[DIFF_A]);
+	cli_bound_outputs(&o->range, o->paths, DIFF_SIDES);
 	if (o->table.form == TABLE_FORM_TEXT)
 		print_sides(o, runs);
 	o->table.out = stdout;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "account/facts.h"
 #include "analysis/missed.h"
 #include "base/buf.h"
 #include "base/lines.h"
@@ -278,28 +279,37 @@ int cli_say_missed(const char *path, const struct run_info *run, struct err *err
 #define SIZE_LEAST (64ull << 20)
 #define SIZE_LIVE  (1ull << 30)
 
-static uint64_t bound_of(const char *input)
+/* False: it is none that can be asked. */
+static bool data_bytes_of(const char *input, uint64_t *bytes)
 {
 	int fd = input ? open(input, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
-	uint64_t bound = SIZE_LIVE;
 	struct stat st;
+	bool known;
 
 	if (fd < 0)
-		return bound;
-	if (!fstat(fd, &st))
-		bound = SIZE_LEAST + SIZE_TIMES * file_data_bytes(fd, (uint64_t)st.st_size);
+		return false;
+	known = !fstat(fd, &st);
+	if (known)
+		*bytes = file_data_bytes(fd, (uint64_t)st.st_size);
 	close(fd);
-	return bound;
+	return known;
 }
 
 void cli_bound_outputs(const struct cli_range *range, const char *const *inputs, size_t n)
 {
-	uint64_t bound = 0;
+	uint64_t bound = 0, all = 0, bytes;
 
-	for (size_t i = 0; i < n; i++)
-		bound += bound_of(inputs[i]);
+	for (size_t i = 0; i < n; i++) {
+		if (!data_bytes_of(inputs[i], &bytes)) {
+			bound += SIZE_LIVE;
+			continue;
+		}
+		bound += SIZE_LEAST + SIZE_TIMES * bytes;
+		all += bytes;
+	}
 	lines_bound(range->has_max_size ? range->max_size : bound,
 	            "--max-size SIZE allows more, and --max-size 0 anything");
+	facts_expect(all);
 }
 
 void cli_bound_output(const struct cli_range *range, const char *input)

@@ -177,7 +177,7 @@ static void group_answer(struct why_files *all, const struct together *group,
 	options.standings = all->n_groups > 1 ? &all->standings : NULL;
 	options.files = paths;
 	options.n_files = group->n > 1 || all->n > 1 ? group->n : 0;
-	cli_bound_output(&range, paths[0]);
+	cli_bound_outputs(&range, paths, group->n);
 	if (options.n_files && options.text)
 		group_print_heading(all, group, paths, options.part);
 	all->said = true;

@@ -3,6 +3,8 @@
  * beyond its bounds. */
 #include "support.h"
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "account/answer.h"
@@ -488,6 +490,54 @@ static void test_asking_who_ran_counts_for_each_thread_that_is_asked(void **stat
 	free(account.parts);
 }
 
+/* ---- more than there is room for ------------------------------------------------------------- */
+
+/* Their rows take more than FACTS_BYTES. */
+#define CALLS_MANY ((uint64_t)(FACTS_BYTES / sizeof(struct fact_call) + 1000000))
+
+/* How many of them there was no room for, in a recording of so many bytes. */
+static uint64_t left_out_of(uint64_t file_bytes)
+{
+	struct recording recording;
+	uint64_t left_out;
+
+	facts_expect(file_bytes);
+	begin_recording(&recording, 1);
+	for (uint64_t i = 0; i < CALLS_MANY; i++)
+		add_launch(&recording, recording.processes[0], 100, i * 10, i * 10 + 5, i,
+		           "cuLaunchKernel");
+	left_out = recording.facts.left_out;
+	facts_clear(&recording.facts);
+	facts_expect(0);
+	return left_out;
+}
+
+static void test_a_small_file_of_many_calls_has_no_room_for_all(void **state)
+{
+	uint64_t kept = CALLS_MANY - left_out_of(1 << 20);
+
+	assert_in_range(kept * sizeof(struct fact_call), FACTS_BYTES - 1000, FACTS_BYTES);
+}
+
+static void test_a_file_as_large_as_its_calls_has(void **state)
+{
+	assert_int_equal(left_out_of(2 * CALLS_MANY), 0);
+}
+
+/* What is beyond is not to be memory. */
+static void test_where_no_file_can_be_made_it_has_not(void **state)
+{
+	struct rlimit before, none;
+
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &before);
+	none = before;
+	none.rlim_cur = 0;
+	setrlimit(RLIMIT_FSIZE, &none);
+	assert_true(left_out_of(2 * CALLS_MANY) > 0);
+	setrlimit(RLIMIT_FSIZE, &before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -495,6 +545,9 @@ int main(void)
 		cmocka_unit_test(test_more_sampled_places_than_are_kept_keep_their_time),
 		cmocka_unit_test(test_more_waits_with_samples_than_are_kept_keep_their_time),
 		cmocka_unit_test(test_more_waits_than_are_kept_are_left_out_of_the_way),
+		cmocka_unit_test(test_a_small_file_of_many_calls_has_no_room_for_all),
+		cmocka_unit_test(test_a_file_as_large_as_its_calls_has),
+		cmocka_unit_test(test_where_no_file_can_be_made_it_has_not),
 		cmocka_unit_test(test_recordings_of_anything_add_up),
 		cmocka_unit_test(test_many_calls_at_one_moment_are_not_asked_for_each_pause),
 		cmocka_unit_test(test_many_calls_without_work_are_not_looked_at_for_each_gpu),
