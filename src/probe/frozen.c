@@ -20,7 +20,9 @@
 #include "probe/bpf_call.h"
 
 #define LOOK_MS     1000
-#define THREADS_MAX 64 /* that may stand still at once, and are looked at */
+#define AGAIN_MS    500 /* where it stands still */
+#define THREADS_MAX 64  /* that may stand still at once, and are looked at */
+#define WAITERS_MAX 256 /* for files */
 
 #define FUSE_CTL_SUPER_MAGIC 0x65735543
 
@@ -30,18 +32,28 @@ struct waiting {
 	unsigned long long ran_ns;
 };
 
+/* A thread of anybody's that waits for a file. */
+struct waiter {
+	pid_t pid, tid;
+	uid_t user;
+	unsigned long long ran_ns;
+};
+
 struct watch {
 	pid_t pid; /* of cuscope */
 	int pidfd, news;
 	struct waiting waiting[THREADS_MAX];
 	size_t n_waiting;
 	unsigned looks; /* in a row at which it stood still */
+	struct waiter waiters[WAITERS_MAX];
+	size_t n_waiters, n_stuck; /* the second: of them, those that have not run since */
 };
 
 static int socket_of_news = -1;
 static pid_t owner;
 
-/* ---- who waits ------------------------------------------------------------------------------ */
+/* ---- who waits for a probe ---------------------------------------------------------------------
+ * * */
 
 /* The first bytes of a file, as a text. */
 static bool read_text(int folder, const char *path, char *text, size_t size)
@@ -59,6 +71,16 @@ static bool thread_text(pid_t pid, pid_t tid, const char *name, char *text, size
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, tid, name);
 	return read_text(AT_FDCWD, path, text, size);
+}
+
+static bool thread_ran(pid_t pid, pid_t tid, unsigned long long *ran_ns)
+{
+	char text[128];
+
+	if (!thread_text(pid, tid, "schedstat", text, sizeof(text)))
+		return false;
+	*ran_ns = strtoull(text, NULL, 10);
+	return true;
 }
 
 /* Of cuscope itself: of others these files may wait for an exec that is never over. */
@@ -93,18 +115,97 @@ static bool stands_still(struct watch *watch)
 
 	while (n < THREADS_MAX && (tid = process_next(threads))) {
 		const struct waiting *old = before(watch, tid);
-		char text[128];
 
+		now[n].tid = tid;
 		if (!waits_for_probe(watch->pid, tid) ||
-		    !thread_text(watch->pid, tid, "schedstat", text, sizeof(text)))
+		    !thread_ran(watch->pid, tid, &now[n].ran_ns))
 			continue;
-		now[n] = (struct waiting){ tid, strtoull(text, NULL, 10) };
 		still |= old && old->ran_ns == now[n].ran_ns;
 		n++;
 	}
 	memcpy(watch->waiting, now, n * sizeof(*now));
 	watch->n_waiting = n;
 	return still;
+}
+
+/* ---- who waits for a file ------------------------------------------------------------------- */
+
+/* For a page, or for FUSE itself: the function that a thread sleeps in, by the names of Linux 5.15
+ * to 6.18. Other files of a process tell more, and may wait for an exec that is never over. */
+static bool waits_for_file(pid_t pid, pid_t tid)
+{
+	static const char *const functions[] = { "folio_",      "__folio_", "wait_on_page",
+		                                 "__lock_page", "fuse_",    "request_wait_answer" };
+	char text[128];
+
+	if (!thread_text(pid, tid, "wchan", text, sizeof(text)))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
+		if (!strncmp(text, functions[i], strlen(functions[i])))
+			return true;
+	return false;
+}
+
+/* Root's where a process lets nobody look into it. */
+static uid_t user_of(pid_t pid)
+{
+	struct stat st;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	return stat(path, &st) ? 0 : st.st_uid;
+}
+
+static void find_waiters_of(struct watch *watch, pid_t pid)
+{
+	AT_END(process_list_end) DIR *threads = process_list(pid);
+	pid_t tid;
+
+	while (watch->n_waiters < WAITERS_MAX && (tid = process_next(threads))) {
+		struct waiter *waiter = &watch->waiters[watch->n_waiters];
+
+		if (!waits_for_file(pid, tid) || !thread_ran(pid, tid, &waiter->ran_ns))
+			continue;
+		waiter->pid = pid;
+		waiter->tid = tid;
+		waiter->user = user_of(pid);
+		watch->n_waiters++;
+	}
+}
+
+static void find_waiters(struct watch *watch)
+{
+	AT_END(process_list_end) DIR *processes = process_list(0);
+	pid_t pid;
+
+	watch->n_waiters = 0;
+	while ((pid = process_next(processes))) {
+		if (pid != watch->pid)
+			find_waiters_of(watch, pid);
+	}
+}
+
+/* Those of the last look that still wait, first. */
+static void find_stuck(struct watch *watch)
+{
+	watch->n_stuck = 0;
+	for (size_t i = 0; i < watch->n_waiters; i++) {
+		const struct waiter waiter = watch->waiters[i];
+		unsigned long long ran_ns;
+
+		if (waits_for_file(waiter.pid, waiter.tid) &&
+		    thread_ran(waiter.pid, waiter.tid, &ran_ns) && ran_ns == waiter.ran_ns)
+			watch->waiters[watch->n_stuck++] = waiter;
+	}
+}
+
+static bool user_is_stuck(const struct watch *watch, uid_t user)
+{
+	for (size_t i = 0; i < watch->n_stuck; i++) {
+		if (watch->waiters[i].user == user)
+			return true;
+	}
+	return false;
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */
@@ -121,48 +222,6 @@ static DIR *connections_open(void)
 		hidden = hidden_mount("fusectl");
 	fd = openat(hidden >= 0 ? hidden : seen, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? NULL : fdopendir(fd);
-}
-
-/* Who makes it hard to find out who he is has his connections ended a second later. */
-static bool has_user(pid_t pid, uid_t user)
-{
-	struct stat st;
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d", pid);
-	return !stat(path, &st) && st.st_uid == user;
-}
-
-/* For a page, or for FUSE itself: the function that a thread sleeps in, by the names of Linux 5.15
- * to 6.18. Other files of a process tell more, and may wait for an exec that is never over. */
-static bool waits_for_file(pid_t pid)
-{
-	static const char *const functions[] = { "folio_",      "__folio_", "wait_on_page",
-		                                 "__lock_page", "fuse_",    "request_wait_answer" };
-	AT_END(process_list_end) DIR *threads = process_list(pid);
-	char text[128];
-	pid_t tid;
-
-	while ((tid = process_next(threads))) {
-		if (!thread_text(pid, tid, "wchan", text, sizeof(text)))
-			continue;
-		for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
-			if (!strncmp(text, functions[i], strlen(functions[i])))
-				return true;
-	}
-	return false;
-}
-
-static bool user_waits(const struct watch *watch, uid_t user)
-{
-	AT_END(process_list_end) DIR *processes = process_list(0);
-	pid_t pid;
-
-	while ((pid = process_next(processes))) {
-		if (pid != watch->pid && has_user(pid, user) && waits_for_file(pid))
-			return true;
-	}
-	return false;
 }
 
 static bool end_connection(int connection)
@@ -194,7 +253,7 @@ static void end_if_it_waits(const struct watch *watch, int list, const char *num
 	if (connection < 0 || fstat(connection, &st) || !st.st_uid ||
 	    !read_text(connection, "waiting", waiting, sizeof(waiting)) || atol(waiting) <= 0)
 		return;
-	if (watch->looks == 1 && !user_waits(watch, st.st_uid))
+	if (watch->looks == 2 && !user_is_stuck(watch, st.st_uid))
 		return;
 	if (end_connection(connection))
 		tell(watch, number, st.st_uid);
@@ -223,10 +282,14 @@ static void look(void *data, int socket)
 	worker_close_all_but(socket, watch->pidfd);
 	watch->news = socket;
 	/* an end that waits for a probe to be taken away is none yet */
-	while (poll(&end, 1, LOOK_MS) <= 0) {
+	while (poll(&end, 1, watch->looks ? AGAIN_MS : LOOK_MS) <= 0) {
 		watch->looks = stands_still(watch) ? watch->looks + 1 : 0;
-		if (watch->looks)
+		if (watch->looks > 1)
+			find_stuck(watch);
+		if (watch->looks > 1 && watch->n_stuck)
 			end_connections(watch);
+		if (watch->looks)
+			find_waiters(watch);
 	}
 	_exit(0);
 }

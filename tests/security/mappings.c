@@ -9,7 +9,7 @@
  *   mappings deep N FOLDER    maps a file that lies 900 folders below that N times
  *   mappings library N PATH   maps all of the library at PATH N times
  *   mappings guards - PATH    maps that, and puts guard pages over all of it
- *   mappings locks FILE PATH  maps that as well, and unmaps pages of FILE that it has changed
+ *   mappings locks FILE PATH  maps that, and unmaps pages of FILE that it has changed
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -88,20 +88,20 @@ static bool put_guards(const char *path)
 	return code != MAP_FAILED && !madvise(code, bytes, MADV_GUARD_INSTALL);
 }
 
-/* Before that, and after it, it is ready. Where FILE's server does not take what was written to it,
- * munmap() waits for that, and keeps the lock of all mappings of the process. */
-static void lock_mappings(const char *path, const char *library)
+/* Where FILE's server does not take what was written to it, munmap() waits for that, and keeps the
+ * lock of all mappings of the process. */
+static void lock_mappings(const char *path, struct pollfd *input)
 {
-	int file = open(path, O_RDWR), fd = open(library, O_RDONLY);
-	void *code = mmap(NULL, 64 * PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
-	char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	int file = open(path, O_RDWR);
 
-	if (code == MAP_FAILED || page == MAP_FAILED)
-		exit(1);
-	*page = 1;
-	puts("ready");
-	fflush(stdout);
-	munmap(page, PAGE);
+	do {
+		char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+
+		if (page == MAP_FAILED)
+			exit(1);
+		*page = 1;
+		munmap(page, PAGE);
+	} while (poll(input, 1, 0) == 0);
 }
 
 static void change(int fd)
@@ -120,17 +120,16 @@ static void change(int fd)
 int main(int argc, char **argv)
 {
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
-	bool anew = argc > 1 && !strcmp(argv[1], "new");
+	bool anew = argc > 1 && !strcmp(argv[1], "new"), locks;
 	int self = open("/proc/self/exe", O_RDONLY), fd;
 
 	if (argc < 4)
 		return 2;
 	if (!strcmp(argv[1], "guards") && !put_guards(argv[3]))
 		return 77;
-	for (int i = 0; !strcmp(argv[1], "library") && i < atoi(argv[2]); i++)
+	locks = !strcmp(argv[1], "locks");
+	for (int i = 0; i < (locks ? 1 : !strcmp(argv[1], "library") ? atoi(argv[2]) : 0); i++)
 		map_library(argv[3], &(size_t){ 0 });
-	if (!strcmp(argv[1], "locks"))
-		lock_mappings(argv[2], argv[3]);
 	if (!strcmp(argv[1], "deep"))
 		fd = self = open_deep(argv[3]);
 	else
@@ -138,10 +137,12 @@ int main(int argc, char **argv)
 	call_driver();
 	if (!strcmp(argv[1], "crowd"))
 		have_children(atoi(argv[2]), &input);
-	else if (strcmp(argv[1], "library"))
+	else if (!locks && strcmp(argv[1], "library"))
 		map(self, atoi(argv[2]));
 	puts("ready");
 	fflush(stdout);
+	if (locks)
+		lock_mappings(argv[2], &input);
 	while (poll(&input, 1, anew ? 1 : 100) == 0)
 		if (anew)
 			change(fd);
