@@ -39,15 +39,16 @@ struct node {
 /* ---- snapshots ----------------------------------------------------------------------------- */
 
 /* A trend needs time between its looks: each page would be too soon. */
-static void judge_leaks(struct node *node, const struct watch_page *page)
+static bool judge_leaks(struct node *node, const struct watch_page *page)
 {
 	uint64_t last = node->view.leaks_ns ? node->view.leaks_ns : page->begin_ns;
 
 	if (page->last || page->time_ns - last < node->settings.leak_interval_ns)
-		return;
+		return false;
 	places_take(node->places, page, NULL);
 	places_forget_ended(node->places);
 	node->view.leaks_ns = page->time_ns;
+	return true;
 }
 
 static void figures_of(const struct node *node, struct http_figures *figures)
@@ -111,13 +112,15 @@ static void change_recorder(struct node *node)
 		say(node, err.text);
 }
 
-static void tell_recorder(struct node *node, uint64_t now_ns)
+static void tell_recorder(struct node *node, bool judged, uint64_t now_ns)
 {
 	char text[1024];
 
 	if (!node->view.recorder)
 		return;
-	recorder_facts_tell(node->facts, node->places, node->counts, now_ns, node->view.recorder);
+	if (judged)
+		recorder_facts_judged(node->facts, node->places, node->counts);
+	recorder_facts_tell(node->facts, now_ns, node->view.recorder);
 	while (recorder_notice(node->view.recorder, text, sizeof(text)))
 		say(node, text);
 }
@@ -189,8 +192,7 @@ static int on_page(void *data, const struct watch_page *page, struct err *err)
 	const struct counts_options options = { node->settings.top, node->settings.age_ns,
 		                                person_of_process };
 
-	judge_leaks(node, page);
-	tell_recorder(node, page->time_ns);
+	tell_recorder(node, judge_leaks(node, page), page->time_ns);
 	counts_take(node->counts, &options, page);
 	publish(node, page);
 	if (node->http)

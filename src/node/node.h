@@ -46,8 +46,8 @@ struct node_view {
 	const struct node_settings *settings;
 	const struct watch_page *page;
 	const struct counts *counts;
-	const struct places *places; /* of memory, as leaks are judged; never NULL */
-	uint64_t leaks_ns;           /* when they were judged last, CLOCK_MONOTONIC */
+	const struct places *places; /* of memory, while `leaks_ns` is the page's; never NULL */
+	uint64_t leaks_ns;           /* when leaks were judged last, CLOCK_MONOTONIC */
 	const struct http_figures *http;
 	struct recorder *recorder; /* NULL: there is none */
 	struct gpu_states *gpus;   /* NULL: they cannot be read */

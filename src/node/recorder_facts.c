@@ -196,15 +196,20 @@ static size_t take_gpus(struct recorder_facts *facts, struct rules_gpu gpus[GPUS
 	return n;
 }
 
-void recorder_facts_tell(struct recorder_facts *facts, const struct places *places,
-                         const struct counts *counts, uint64_t now_ns, struct recorder *recorder)
+void recorder_facts_judged(struct recorder_facts *facts, const struct places *places,
+                           const struct counts *counts)
 {
-	struct rules_gpu gpus[GPUS_MAX];
-	struct rules_facts told = { .gpus = gpus, .n_gpus = take_gpus(facts, gpus, now_ns) };
 	const struct held_place *list;
 	size_t n = places_list(places, &list);
 
 	take_suspects(facts, list, n, counts);
+}
+
+void recorder_facts_tell(struct recorder_facts *facts, uint64_t now_ns, struct recorder *recorder)
+{
+	struct rules_gpu gpus[GPUS_MAX];
+	struct rules_facts told = { .gpus = gpus, .n_gpus = take_gpus(facts, gpus, now_ns) };
+
 	told.leaks = facts->told;
 	told.leaks_no_room = facts->no_room;
 	memcpy(told.leak, facts->leak, sizeof(told.leak));

@@ -16,8 +16,11 @@ struct recorder_facts *recorder_facts_new(const struct node_settings *settings,
                                           struct gpu_states *gpus);
 void recorder_facts_free(struct recorder_facts *facts);
 
-/* Tells the recorder. `counts` knows whose processes are. Waits for nothing. */
-void recorder_facts_tell(struct recorder_facts *facts, const struct places *places,
-                         const struct counts *counts, uint64_t now_ns, struct recorder *recorder);
+/* Of a page at which leaks were judged, while it is there. `counts` knows whose processes are. */
+void recorder_facts_judged(struct recorder_facts *facts, const struct places *places,
+                           const struct counts *counts);
+
+/* Tells the recorder. Waits for nothing. */
+void recorder_facts_tell(struct recorder_facts *facts, uint64_t now_ns, struct recorder *recorder);
 
 #endif
