@@ -188,7 +188,7 @@ struct stack_places {
 	struct buf text;
 };
 
-static uint32_t find_or_add(struct stack_places *places, const char *label)
+uint32_t stack_places_number_of(struct stack_places *places, const char *label)
 {
 	size_t len = strlen(label);
 	struct labelled *place = MAP_FIND_BYTES(places->by_label, label, len);
@@ -207,7 +207,7 @@ struct stack_places *stack_places_new(void)
 {
 	struct stack_places *places = xcalloc(1, sizeof(*places));
 
-	find_or_add(places, PLACE_NO_STACK);
+	stack_places_number_of(places, PLACE_NO_STACK);
 	return places;
 }
 
@@ -236,7 +236,7 @@ uint32_t stack_places_number(struct stack_places *places, const struct stack *st
 	if (!*number) {
 		buf_reset(&places->text);
 		place_label(place_of(stack), &places->text);
-		*number = find_or_add(places, places->text.data) + 1;
+		*number = stack_places_number_of(places, places->text.data) + 1;
 	}
 	return *number - 1;
 }

@@ -59,6 +59,9 @@ void stack_places_free(struct stack_places *places);
  */
 uint32_t stack_places_number(struct stack_places *places, const struct stack *stack);
 
+/* The same of a place whose label is known. */
+uint32_t stack_places_number_of(struct stack_places *places, const char *label);
+
 /* Lives as long as `places`. */
 const char *stack_places_label(const struct stack_places *places, uint32_t number);
 size_t stack_places_count(const struct stack_places *places);

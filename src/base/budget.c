@@ -30,6 +30,8 @@ struct budget {
 	uint64_t (*person_of)(uint32_t owner);            /* NULL: all are root's */
 	struct quota of_persons, of_unknown, small_parts; /* of bytes */
 	uint64_t refused;
+	size_t used_as_new;
+	uint64_t refused_as_new;
 	struct budget_account *accounts;
 	struct budget_news news[NEWS_MAX];
 	size_t n_news, told;
@@ -236,6 +238,18 @@ void budget_end(struct budget *budget, uint32_t owner)
 size_t budget_used(const struct budget *budget)
 {
 	return budget ? budget->used : 0;
+}
+
+bool budget_is_worn(const struct budget *budget)
+{
+	return budget->used > (budget->all + budget->used_as_new) / 2 ||
+	       budget->refused > budget->refused_as_new;
+}
+
+void budget_as_new(struct budget *budget)
+{
+	budget->used_as_new = budget->used;
+	budget->refused_as_new = budget->refused;
 }
 
 uint64_t budget_refused(const struct budget *budget)

@@ -50,6 +50,15 @@ void budget_give(struct budget *budget, uint32_t owner, size_t bytes);
 void budget_end(struct budget *budget, uint32_t owner);
 
 size_t budget_used(const struct budget *budget);
+
+/*
+ * For what is given back as a whole, and kept anew as far as it is still wanted. Worn: of the room
+ * that there was when it began, or was last said to be as good as new, half is taken, or somebody
+ * was refused.
+ */
+bool budget_is_worn(const struct budget *budget);
+void budget_as_new(struct budget *budget);
+
 uint64_t budget_refused(const struct budget *budget); /* how often, ever */
 
 enum budget_limit { BUDGET_LIMIT_OWN, BUDGET_LIMIT_PERSON, BUDGET_LIMIT_ALL };

@@ -40,8 +40,11 @@ MAP(PERCPU_ARRAY, MEMO_ENTRIES, __u32, __u64) walk_memo SEC(".maps");
  */
 MAP(PROG_ARRAY, 1, __u32, __u32) backward_exit SEC(".maps");
 
-/* Stacks that were sent lately, by number; a bounded memory, so one is sent again at times. */
-MAP(LRU_HASH, 65536, __u64, __u32 /* generation of the process's code */) stacks_sent SEC(".maps");
+/*
+ * Stacks that were sent lately, by number; a bounded memory, so one is sent again at times. With
+ * the generation of the process's code, and wire_state.stacks_turn above it.
+ */
+MAP(LRU_HASH, 65536, __u64, __u64) stacks_sent SEC(".maps");
 
 /*
  * A walk under way. Several a CPU: a sample may come while a thread's call is being walked, and

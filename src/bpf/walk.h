@@ -5,19 +5,19 @@
 #include "bpf/python.h"
 #include "bpf/stacks.h"
 
-static __always_inline int walk_is_sent(struct walk *walk, __u32 generation)
+static __always_inline int walk_is_sent(struct walk *walk, __u64 sent_as)
 {
-	__u32 *sent = bpf_map_lookup_elem(&stacks_sent, &walk->hash);
+	__u64 *sent = bpf_map_lookup_elem(&stacks_sent, &walk->hash);
 
-	return sent && *sent == generation;
+	return sent && *sent == sent_as;
 }
 
 static __always_inline void walk_send(struct walk *walk, __u64 id, __u64 now)
 {
-	__u32 n = walk->out.n, generation = walk->out.generation;
-	__u64 bytes;
+	__u64 bytes, sent_as = (__u64)state.stacks_turn << 32 | walk->out.generation;
+	__u32 n = walk->out.n;
 
-	if (walk_is_sent(walk, generation))
+	if (walk_is_sent(walk, sent_as))
 		return;
 	head_fill(&walk->out.head, WIRE_STACK_ENTRIES, id, now);
 	walk->out.head.flags = walk->blocked ? STACK_OF_BLOCKED : 0;
@@ -28,7 +28,7 @@ static __always_inline void walk_send(struct walk *walk, __u64 id, __u64 now)
 	if (bytes > sizeof(walk->out))
 		bytes = sizeof(walk->out);
 	if (!emit_or_count(&walk->out, bytes, WAKE_IF_FULL, LOST_RECORDS))
-		bpf_map_update_elem(&stacks_sent, &walk->hash, &generation, BPF_ANY);
+		bpf_map_update_elem(&stacks_sent, &walk->hash, &sent_as, BPF_ANY);
 }
 
 /*

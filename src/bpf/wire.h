@@ -481,6 +481,7 @@ struct wire_state {
 	/* looked at there alone */
 	__u64 launches_refused; /* not 0: they may not: they are looked at in both */
 	__u32 kernels_mix;      /* see wire_kernels_generation */
+	__u32 stacks_turn;      /* grows when user space is to be sent all stacks again */
 	__u64 name_offset;      /* of the name's pointer in a kernel handle; user space */
 	/* corrects it when it finds another, or WIRE_NO_OFFSET */
 	struct wire_device devices[WIRE_DEVICES];

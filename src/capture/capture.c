@@ -213,14 +213,20 @@ static int open_stacks(struct capture *c, struct err *err)
 {
 	struct sampler_options options = { .programs = c->programs, .pipeline = c->pipeline };
 	const struct capture_stacks *asked = c->options.stacks;
+	int r;
 
 	if (!asked)
 		return 0;
 	options.blocked = asked->blocked || asked->host_waits;
 	options.walks = capture_walks(asked);
 	options.nodes = c->options.gpu != NULL;
+	options.lines = !c->options.watch; /* of native code a page names functions alone */
+	options.renews = c->options.watch && c->options.watch->forget;
 	options.cuda_only = c->cuda_only;
-	return sampler_new(&options, &c->sampler, err);
+	r = sampler_new(&options, &c->sampler, err);
+	if (!r && options.renews)
+		watcher_renews(c->watcher, c->sampler);
+	return r;
 }
 
 _Static_assert(WATCH_MEMORY == (int)FOLD_TOOL_MEMORY && WATCH_LAUNCHES == (int)FOLD_TOOL_LAUNCHES &&

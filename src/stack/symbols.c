@@ -43,6 +43,12 @@ struct demangled { /* linked name -> shown name */
 	char linked[];
 };
 
+struct known_names { /* each kept once */
+	struct symbol_name *shown;
+	struct demangled *demangled;
+	struct budget *budget; /* by pid and start; nothing is given back but all */
+};
+
 struct code { /* an executable mapping */
 	uint64_t start, end;
 	uint64_t offset;        /* in the file */
@@ -88,10 +94,9 @@ struct symbols {
 	uint64_t n_looks;           /* that there were */
 	struct program *programs;
 	struct program *current; /* those that are not over, by pid */
-	struct symbol_name *names;
-	struct demangled *demangled;
-	struct budget *of_names; /* by pid and start; nothing is given back */
-	struct budget *budget;   /* of mappings and perf maps, by pid */
+	struct known_names names;
+	uint64_t refused;      /* of names, before the last symbols_renew() */
+	struct budget *budget; /* of mappings and perf maps, by pid */
 };
 
 /* ---- names, each kept once ------------------------------------------------------------------- */
@@ -100,15 +105,15 @@ struct symbols {
 static const char *keep_name(struct symbols *symbols, pid_t pid, const char *text)
 {
 	size_t len = strlen(text);
-	struct symbol_name *name = MAP_FIND_BYTES(symbols->names, text, len);
+	struct symbol_name *name = MAP_FIND_BYTES(symbols->names.shown, text, len);
 
 	if (name)
 		return name->text;
-	if (!budget_take(symbols->of_names, (uint32_t)pid, sizeof(*name) + len))
+	if (!budget_take(symbols->names.budget, (uint32_t)pid, sizeof(*name) + len))
 		return NULL;
 	name = xmalloc(sizeof(*name) + len + 1);
 	memcpy(name->text, text, len + 1);
-	HASH_ADD_KEYPTR(hh, symbols->names, name->text, len, name);
+	HASH_ADD_KEYPTR(hh, symbols->names.shown, name->text, len, name);
 	return name->text;
 }
 
@@ -117,18 +122,18 @@ static const char *keep_demangled(struct symbols *symbols, pid_t pid, const char
 {
 	size_t len = strlen(linked);
 	char *plain;
-	struct demangled *entry = MAP_FIND_BYTES(symbols->demangled, linked, len);
+	struct demangled *entry = MAP_FIND_BYTES(symbols->names.demangled, linked, len);
 
 	if (entry)
 		return entry->shown;
-	if (!budget_take(symbols->of_names, (uint32_t)pid, sizeof(*entry) + len))
+	if (!budget_take(symbols->names.budget, (uint32_t)pid, sizeof(*entry) + len))
 		return NULL;
 	entry = xmalloc(sizeof(*entry) + len + 1);
 	memcpy(entry->linked, linked, len + 1);
 	plain = plain_function_name(linked, helper_person_of(pid));
 	entry->shown = keep_name(symbols, pid, plain);
 	free(plain);
-	HASH_ADD_KEYPTR(hh, symbols->demangled, entry->linked, len, entry);
+	HASH_ADD_KEYPTR(hh, symbols->names.demangled, entry->linked, len, entry);
 	return entry->shown;
 }
 
@@ -140,10 +145,19 @@ static const char *keep_or(struct symbols *symbols, pid_t pid, const char *text,
 	return name ? name : otherwise;
 }
 
-static void free_names(struct symbols *symbols)
+static struct known_names begin_names(void)
 {
-	MAP_FREE(symbols->demangled, free);
-	MAP_FREE(symbols->names, free);
+	struct known_names names = { .budget = budget_new(NAMES_OF_EACH, NAMES_BYTES) };
+
+	budget_of_persons(names.budget, helper_person_of_owner);
+	return names;
+}
+
+static void free_names(struct known_names *names)
+{
+	MAP_FREE(names->demangled, free);
+	MAP_FREE(names->shown, free);
+	budget_free(names->budget);
 }
 
 /* ---- what a process has mapped --------------------------------------------------------------- */
@@ -281,7 +295,7 @@ static int list_code(struct symbols *symbols, pid_t pid, uint64_t started,
 	const size_t before = *taken;
 	int rc;
 
-	budget_began(symbols->of_names, (uint32_t)pid, started);
+	budget_began(symbols->names.budget, (uint32_t)pid, started);
 	*listing = (struct symbols_listing){ .symbols = symbols, .pid = pid };
 	rc = maps_each_code(pid, note_mapping, listing, err);
 	/* Of a process that has ended and was not waited for, the file is empty. */
@@ -447,9 +461,8 @@ struct symbols *symbols_new(void)
 {
 	struct symbols *symbols = xcalloc(1, sizeof(*symbols));
 
-	symbols->of_names = budget_new(NAMES_OF_EACH, NAMES_BYTES);
+	symbols->names = begin_names();
 	symbols->budget = budget_new(EACH_BYTES, ALL_BYTES);
-	budget_of_persons(symbols->of_names, helper_person_of_owner);
 	budget_of_persons(symbols->budget, helper_person_of_owner);
 	pthread_mutex_init(&symbols->lock, NULL);
 	symbols->files = code_files_new();
@@ -467,11 +480,50 @@ void symbols_free(struct symbols *symbols)
 	while (symbols->looks)
 		free_look(symbols, symbols->looks);
 	code_files_free(symbols->files);
-	free_names(symbols);
+	free_names(&symbols->names);
 	pthread_mutex_destroy(&symbols->lock);
-	budget_free(symbols->of_names);
 	budget_free(symbols->budget);
 	free(symbols);
+}
+
+/* ---- names that nothing has ------------------------------------------------------------------ */
+
+static void name_again(struct symbols *symbols, pid_t pid, uint64_t started, struct code *code,
+                       size_t n)
+{
+	budget_began(symbols->names.budget, (uint32_t)pid, started);
+	for (size_t i = 0; i < n; i++) {
+		code[i].path = keep_or(symbols, pid, code[i].path, "[?]");
+		code[i].module = keep_or(symbols, pid, code[i].module, "[?]");
+	}
+}
+
+/* The names of before are there until those that are mapped have been kept anew. */
+static void renew_names(struct symbols *symbols)
+{
+	struct known_names before = symbols->names;
+
+	symbols->refused += budget_refused(before.budget);
+	symbols->names = begin_names();
+	for (struct program *p = symbols->programs; p; p = p->hh.next)
+		name_again(symbols, p->pid, p->started, p->code, p->n_code);
+	for (struct symbols_look *look = symbols->looks; look; look = look->hh.next)
+		name_again(symbols, look->pid, look->started, look->listing.code,
+		           look->listing.count);
+	budget_as_new(symbols->names.budget);
+	free_names(&before);
+}
+
+void symbols_renew(struct symbols *symbols)
+{
+	LOCKED(&symbols->lock);
+	renew_names(symbols);
+}
+
+bool symbols_are_worn(struct symbols *symbols)
+{
+	LOCKED(&symbols->lock);
+	return budget_is_worn(symbols->names.budget);
 }
 
 /* ---- looking up ------------------------------------------------------------------------------ */
@@ -566,5 +618,6 @@ void symbols_find_call(struct symbols *symbols, const struct process *process, u
 uint64_t symbols_refused(struct symbols *symbols)
 {
 	LOCKED(&symbols->lock);
-	return budget_refused(symbols->of_names) + budget_refused(symbols->budget);
+	return symbols->refused + budget_refused(symbols->names.budget) +
+	       budget_refused(symbols->budget);
 }

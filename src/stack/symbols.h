@@ -17,7 +17,7 @@
  * - tables of the files that were asked about: 64 MiB. Then those that were not used for longest
  *   go, and are read again if need be.
  * - names that were found: 16 MiB, 8 of one process, and small parts, of 8 MiB (budget.h). Then
- *   frames have no names.
+ *   frames have no names, until symbols_renew().
  * - what processes have mapped, and their perf maps: 16 MiB of one, 32 MiB of all. Then they are
  *   not seen anew. Of both a user has the share that budget.h tells.
  * - open descriptors: one for each file, 4096 at most; of one user's files but root's 1024, and of
@@ -35,7 +35,7 @@
 
 struct symbols;
 
-/* One place in one process. Strings live as long as the symbols. */
+/* One place in one process. Strings live as long as the symbols, or until symbols_renew(). */
 struct frame {
 	uint64_t address;
 	const char *function; /* demangled; NULL where it has no name */
@@ -83,6 +83,13 @@ void symbols_find(struct symbols *symbols, const struct process *process, uint64
  */
 void symbols_find_call(struct symbols *symbols, const struct process *process, uint64_t address,
                        struct frame *frame);
+
+/*
+ * Gives back the names that nothing which is mapped has: what was found before is void. For who
+ * goes on for months, when they are worn.
+ */
+void symbols_renew(struct symbols *symbols);
+bool symbols_are_worn(struct symbols *symbols); /* when there is use in that (budget.h) */
 
 /* Names, lists of mappings and perf maps that had no room. */
 uint64_t symbols_refused(struct symbols *symbols);

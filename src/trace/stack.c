@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "trace/stack.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,12 +27,14 @@ struct frame_key {
 struct kept_frame {
 	struct frame_key key;
 	struct stack_frame frame;
+	const struct stack_frame *moved; /* to others; NULL: it was not */
 	UT_hash_handle hh;
 };
 
 /* Its frames, and after them its end and its mark: what makes two stacks the same. */
 struct kept_stack {
 	struct stack stack;
+	const struct stack *moved; /* the same */
 	UT_hash_handle hh;
 	size_t n_words;
 	uintptr_t words[];
@@ -48,11 +51,11 @@ struct stacks {
 	size_t room;
 };
 
-struct stacks *stacks_new(void)
+struct stacks *stacks_new(size_t most_bytes)
 {
 	struct stacks *stacks = xcalloc(1, sizeof(*stacks));
 
-	stacks->budget = budget_new(STACKS_BYTES_EACH, STACKS_BYTES_MAX);
+	stacks->budget = budget_new(most_bytes / 2, most_bytes);
 	return stacks;
 }
 
@@ -184,6 +187,48 @@ const struct stack *stacks_stack(struct stacks *stacks, const struct stack *stac
 	kept->stack.frames = (const struct stack_frame *const *)kept->words;
 	HASH_ADD_KEYPTR(hh, stacks->all, kept->words, bytes, kept);
 	return &kept->stack;
+}
+
+/* Of one that is in others. */
+#define KEPT_OF(type, member, at) ((struct type *)((char *)(at)-offsetof(struct type, member)))
+
+static const struct stack_frame *move_frame(struct stacks *stacks, const struct stack_frame *frame)
+{
+	struct kept_frame *kept = KEPT_OF(kept_frame, frame, frame);
+
+	if (!kept->moved)
+		kept->moved = stacks_frame(stacks, frame);
+	return kept->moved;
+}
+
+const struct stack *stacks_move(struct stacks *stacks, const struct stack *stack)
+{
+	struct kept_stack *kept = KEPT_OF(kept_stack, stack, stack);
+	const struct stack_frame **frames;
+	struct stack moved = *stack;
+
+	if (kept->moved)
+		return kept->moved;
+	frames = xmalloc(stack->n_frames * sizeof(*frames));
+	moved.frames = frames;
+	for (size_t i = 0; i < stack->n_frames && moved.n_frames; i++) {
+		frames[i] = move_frame(stacks, stack->frames[i]);
+		moved.n_frames = frames[i] ? stack->n_frames : 0;
+	}
+	if (moved.n_frames)
+		kept->moved = stacks_stack(stacks, &moved);
+	free(frames);
+	return kept->moved;
+}
+
+bool stacks_are_worn(const struct stacks *stacks)
+{
+	return budget_is_worn(stacks->budget);
+}
+
+void stacks_as_new(struct stacks *stacks)
+{
+	budget_as_new(stacks->budget);
 }
 
 size_t stacks_count(const struct stacks *stacks)

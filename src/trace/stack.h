@@ -156,16 +156,19 @@ static inline bool sample_is_placed(const struct sample *sample)
 
 /*
  * The stacks of a run, each kept once, and their frames as well: a source finds or makes what its
- * events point to. Memory has a bound; what there is no room for is counted.
+ * events point to. Memory has a bound, of which one owner may bring half; what there is no room for
+ * is counted.
+ *
+ * Who goes on for months, and knows who holds his stacks, begins new ones now and then, has the
+ * holders' moved to these (stacks_move), and frees the others with all that nobody held.
  */
 
 /* 100,000 stacks of 60 frames, and as many frames. */
-#define STACKS_BYTES_MAX  ((size_t)128 << 20)
-#define STACKS_BYTES_EACH ((size_t)64 << 20) /* that one owner brings */
+#define STACKS_BYTES_MAX ((size_t)128 << 20)
 
 struct stacks;
 
-struct stacks *stacks_new(void);
+struct stacks *stacks_new(size_t most_bytes);
 void stacks_free(struct stacks *stacks);
 
 /* Who brings what is kept from now on, a process by its number, and whose it is: a share is every
@@ -184,6 +187,17 @@ const struct stack *stacks_stack(struct stacks *stacks, const struct stack *stac
 /* What it is in its source (stack.h): once, of frames of these stacks. False: there is no room. */
 bool stacks_set_parts(struct stacks *stacks, const struct stack_frame *frame,
                       const struct stack_frame *const *parts, size_t n);
+
+/*
+ * The stack here that equals one of others, which are freed next: it goes on the account of whom
+ * stacks_for() says, with frames that were not moved before, but without their parts. Asked again
+ * for one that was moved, it is the same. NULL where there is no room.
+ */
+const struct stack *stacks_move(struct stacks *stacks, const struct stack *stack);
+
+/* Whether to begin new ones; these are, and all were moved that are held (budget.h). */
+bool stacks_are_worn(const struct stacks *stacks);
+void stacks_as_new(struct stacks *stacks);
 
 size_t stacks_count(const struct stacks *stacks);
 uint64_t stacks_refused(const struct stacks *stacks); /* frames and stacks without room */

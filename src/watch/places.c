@@ -38,6 +38,7 @@ struct past {
 struct places {
 	struct stack_places *stacks;
 	bool by_stack;
+	uint64_t stacks_turn; /* of the pages that the numbers of `stacks` are of */
 	uint64_t page;
 	struct history *histories;
 	struct held_place *list;
@@ -322,6 +323,30 @@ static enum trend trend_of(const struct history *history)
 	return shrank ? TREND_VARYING : grew ? TREND_GROWING : TREND_STEADY;
 }
 
+/*
+ * Stacks have other numbers now: so have their places, of which those stay that hold something. Of
+ * whole stacks nothing is known any more.
+ */
+static void renew_stacks(struct places *places)
+{
+	struct stack_places *before = places->stacks;
+	struct history *history, *next, *renewed = NULL;
+
+	if (places->by_stack) {
+		MAP_FREE(places->histories, free);
+		return;
+	}
+	places->stacks = stack_places_new();
+	HASH_ITER (hh, places->histories, history, next) {
+		HASH_DEL(places->histories, history);
+		history->key.what = stack_places_number_of(
+			places->stacks, stack_places_label(before, history->key.what));
+		HASH_ADD(hh, renewed, key, sizeof(history->key), history);
+	}
+	places->histories = renewed;
+	stack_places_free(before);
+}
+
 /* Moves every place on by an interval; those that hold nothing any more are forgotten. */
 static void step_all(struct places *places)
 {
@@ -396,6 +421,10 @@ void places_take(struct places *places, const struct watch_page *page,
 
 	places->page++;
 	places->count = 0;
+	if (memory && memory->stacks_turn != places->stacks_turn) {
+		places->stacks_turn = memory->stacks_turn;
+		renew_stacks(places);
+	}
 	if (memory)
 		take_processes(places, memory, page->last);
 	if (memory && gpus)

@@ -11,6 +11,7 @@
  *   floods processes N   processes that make one call each
  *   floods leavers N     processes that leave an allocation of 512 bytes behind and launch once
  *   floods stacks N      allocations, each on a stack of its own
+ *   floods passing N     the same, each freed at once; 65,536 of them differ
  *
  * It brings its own driver, whose functions do nothing, and prints how many calls it made.
  */
@@ -28,6 +29,7 @@
 EXPORT int cuInit(unsigned flags);
 EXPORT int cuModuleGetFunction(void **function, void *module, const char *name);
 EXPORT int cuMemAlloc_v2(uint64_t *address, size_t bytes);
+EXPORT int cuMemFree_v2(uint64_t address);
 EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                           unsigned by, unsigned bz, unsigned shared, void *stream, void **params,
                           void **extra);
@@ -57,6 +59,12 @@ int cuMemAlloc_v2(uint64_t *address, size_t bytes)
 	*address = next_address;
 	next_address += (bytes + 511) & ~511ull;
 	return 0;
+}
+
+int cuMemFree_v2(uint64_t address)
+{
+	made++;
+	return !address;
 }
 
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -192,10 +200,14 @@ static __attribute__((noinline)) long right(long number, int bits)
 	return descend(number >> 1, bits - 1) + 2;
 }
 
+static int frees;
+
 static long descend(long number, int bits)
 {
 	uint64_t address;
 
+	if (!bits && frees)
+		return cuMemAlloc_v2(&address, 512) + cuMemFree_v2(address);
 	if (!bits)
 		return cuMemAlloc_v2(&address, 512) + (long)(address & 1);
 	return (number & 1 ? left(number, bits) : right(number, bits)) + 1;
@@ -207,6 +219,16 @@ static void stacks(long n)
 		descend(i, 20);
 }
 
+/* Others of this program have others. */
+static void passing(long n)
+{
+	long first = getpid() % 256 * 65536L;
+
+	frees = 1;
+	for (long i = 0; i < n; i++, breathe(i))
+		descend(first + i % 65536, 48);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -214,7 +236,8 @@ int main(int argc, char **argv)
 		void (*flood)(long n);
 	} floods[] = { { "names", names },         { "handles", handles }, { "streams", streams },
 		       { "errors", errors },       { "memory", memory },   { "threads", threads },
-		       { "processes", processes }, { "stacks", stacks },   { "leavers", leavers } };
+		       { "processes", processes }, { "stacks", stacks },   { "leavers", leavers },
+		       { "passing", passing } };
 
 	if (argc != 3)
 		return 2;

@@ -12,6 +12,7 @@ import checks
 from harness import Failure, Places, alone, wait_until
 from node import Node, parse
 
+MOST_MIB = 176
 NAMES = ('a"} 9\nb 1', "x\\", '<b>&"', "\x1b[2J", "ü" * 7, "l1\nl2 # EOF")
 
 
@@ -139,6 +140,50 @@ def test_node_one_user_leaves_room_for_the_connections_of_others(case):
             answer = b""
     crowd.process.kill()
     checks.contains("answer", "^HTTP/1.1 200", answer.decode())
+
+
+def anonymous(pid):
+    with open(f"/proc/{pid}/status") as status:
+        return next(int(line.split()[1]) / 1024 for line in status if line.startswith("RssAnon:"))
+
+
+def figures(node):
+    """They are old for a moment where there is much to do."""
+    found = wait_until(lambda: (answer := node.get())[0] == 200 and answer, "figures that are not old", 30)
+    return parse(found[2])
+
+
+def stacks_without_room(node):
+    return figures(node)["cuscope_agent_stacks_lost_total", (("why", "no_room"),)]
+
+
+@alone
+def test_node_floods_of_stacks_leave_room_for_those_of_others(case):
+    """Three users' programs had all that there is for stacks, for as long as the agent ran: nothing of it was given back."""
+    node = Node(case, "[agent]\nage = 0\ninterval = 200ms\ntop = 20\n[leaks]\ninterval = 400ms\nolder = 100ms\n")
+    leaking = case.program("leak", 4000, 50)
+
+    def leaks():
+        return {dict(labels)["place"] for (name, labels) in figures(node)
+                if name == "cuscope_suspected_leak_bytes" and dict(labels)["pid"] == str(leaking.pid)}
+    first = wait_until(leaks, "a leak", 30)
+    checks.contains("its place", "leaky::Model::grow_cache", "".join(first))
+    as_one, peak = ["--clear-groups", Places.program("hostile-floods")], 0
+    floods = [case.start("setpriv", "--reuid", str(uid), "--regid", str(uid), *as_one, "passing", "60000", name=f"flood-{uid}-{i}")
+              for uid in (1234, 1235, 1236) for i in range(2)]
+    while any(flood.process.poll() is None for flood in floods):
+        peak = max(peak, anonymous(node.process.pid))
+        checks.equal("other places of the leak", set(), leaks() - first)
+        time.sleep(0.2)
+    if peak > MOST_MIB:
+        raise Failure(f"{peak:.0f} MiB of memory, {MOST_MIB} at most")
+    time.sleep(1)
+    before, calls = stacks_without_room(node), 20000
+    other = case.start("setpriv", "--reuid", "1237", "--regid", "1237", *as_one, "stacks", str(calls), name="other")
+    checks.equal("status", 0, other.wait(30))
+    time.sleep(1)
+    checks.equal("stacks of another user without room", 0, stacks_without_room(node) - before)
+    wait_until(lambda: leaks() == first, f"the leak's place, not {leaks()}", 30)
 
 
 TWICE = """import ctypes, os, sys, time

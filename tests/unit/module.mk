@@ -32,7 +32,8 @@ UNIT_WRAP_test_stream_state := helper_person_of helper_process_begun helper_proc
 UNIT_WRAP_test_tids := helper_person_of
 UNIT_WRAP_test_unwinder := $(FAKE_MAPS) person_of_process
 UNIT_WRAP_test_uvm_queue := ioctl
-UNIT_WRAP_test_watcher := fold_read fold_delete programs_state programs_lost modules_hook modules_unseen
+UNIT_WRAP_test_watcher := fold_read fold_delete programs_state programs_lost modules_hook modules_unseen \
+	sampler_is_worn sampler_send_anew sampler_renew sampler_move
 UNIT_WRAP_test_why := facts_call_of
 UNIT_WRAP = $(UNIT_WRAP_$(@F)) $(if $(filter test_inside%,$(@F)),$(UNIT_WRAP_INSIDE))
 UNIT_LDFLAGS = $(LDFLAGS) $(UNIT_WRAP:%=-Wl,--wrap=%)

@@ -252,6 +252,39 @@ static void test_growth_and_failures_of_a_process_are_since_the_page_before(void
 	places_free(places);
 }
 
+/* Stacks that are there then have other numbers, and old numbers are those of others. */
+static void test_trends_go_on_when_stacks_have_other_numbers(void **state)
+{
+	static const struct stack python_after = { .id = 1,
+		                                   .n_frames = 3,
+		                                   .frames = python_frames };
+	static const struct stack native_after = { .id = 0,
+		                                   .n_frames = 2,
+		                                   .frames = native_frames };
+	struct places *places = places_new(false);
+	struct watch_place rows[2];
+	struct watch_memory memory = { .places = rows, .n_places = 2 };
+	const struct watch_page page = { .memory = &memory };
+	AT_END(buf_free) struct buf label = { 0 };
+	const struct held_place *list;
+
+	for (uint64_t i = 1; i <= 8; i++) {
+		memory.stacks_turn = i / 2;
+		rows[0] = row(1000 * i, i % 4 < 2 ? &in_python : &python_after);
+		rows[1] = row(500, i % 4 < 2 ? &in_native : &native_after);
+		places_take(places, &page, NULL);
+		list = first(places, 2);
+		buf_reset(&label);
+		place_label(list[0].frame, &label);
+		assert_string_equal(label.data, IN_PYTHON_PLACE);
+		assert_int_equal(list[0].grown_bytes, i > 1 ? 1000 : 0);
+		assert_int_equal(list[0].trend, i > PLACES_TREND ? TREND_SUSPECT : TREND_NEW);
+		assert_int_equal(list[1].grown_bytes, 0);
+		assert_int_equal(list[1].trend, i > PLACES_TREND ? TREND_STEADY : TREND_NEW);
+	}
+	places_free(places);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +298,7 @@ int main(void)
 		cmocka_unit_test(test_end_of_a_process_is_told_once),
 		cmocka_unit_test(test_last_page_tells_of_all_that_ended),
 		cmocka_unit_test(test_growth_and_failures_of_a_process_are_since_the_page_before),
+		cmocka_unit_test(test_trends_go_on_when_stacks_have_other_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

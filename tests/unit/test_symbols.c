@@ -530,6 +530,41 @@ static void test_names_of_one_user_leave_others_room(void **state)
 	symbols_free(symbols);
 }
 
+/* Of those who have ended; what is mapped now keeps its names. */
+static void test_names_of_the_dead_are_given_back(void **state)
+{
+	struct symbols *symbols = symbols_new();
+	struct process living = { .id = 0 }, process;
+	struct mapper mapper, first;
+	struct frame frame;
+	char deep[4096], path[4400];
+
+	make_deep(deep);
+	first = map_many(deep, 1001, 50);
+	living.pid = (uint32_t)first.pid;
+	symbols_find(symbols, &living, first.address, &frame);
+	snprintf(path, sizeof(path), "%s", frame.path);
+	for (uint32_t i = 1; i < 7; i++) {
+		process = (struct process){ .id = i };
+		mapper = map_many(deep, 1000, 1200);
+		process.pid = (uint32_t)mapper.pid;
+		symbols_find(symbols, &process, mapper.address, &frame);
+		assert_true(strlen(frame.path) > 3700);
+		kill(mapper.pid, SIGKILL);
+		waitpid(mapper.pid, NULL, 0);
+		symbols_forget(symbols, &process);
+		if (symbols_are_worn(symbols))
+			symbols_renew(symbols);
+		assert_false(symbols_are_worn(symbols));
+		symbols_find(symbols, &living, first.address, &frame);
+		assert_string_equal(frame.path, path);
+	}
+	assert_int_equal(symbols_refused(symbols), 0);
+	kill(first.pid, SIGKILL);
+	waitpid(first.pid, NULL, 0);
+	symbols_free(symbols);
+}
+
 /* Neither what is noted anew of a process nor an exec gives it room for further names. */
 static void test_a_process_has_the_names_of_one_as_long_as_it_lives(void **state)
 {
@@ -571,6 +606,7 @@ int main(void)
 		cmocka_unit_test(test_file_that_took_its_place_is_not),
 		cmocka_unit_test(test_exec_makes_another_process),
 		cmocka_unit_test(test_names_of_one_user_leave_others_room),
+		cmocka_unit_test(test_names_of_the_dead_are_given_back),
 		cmocka_unit_test(test_a_process_has_the_names_of_one_as_long_as_it_lives),
 		cmocka_unit_test(test_a_process_takes_no_longer_where_there_were_many),
 		cmocka_unit_test(test_code_made_at_run_time_has_no_name),

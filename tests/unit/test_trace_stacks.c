@@ -117,7 +117,7 @@ static void check_list(struct kept_list *list)
 
 static void test_random_stacks_come_back(void **state)
 {
-	struct stacks *stacks = stacks_new();
+	struct stacks *stacks = stacks_new(STACKS_BYTES_MAX);
 	const struct stack *some[64];
 	struct kept_list list = { 0 };
 
@@ -133,7 +133,7 @@ static void test_random_stacks_come_back(void **state)
 
 static void test_many_stacks_of_their_own_come_back(void **state)
 {
-	struct stacks *stacks = stacks_new();
+	struct stacks *stacks = stacks_new(STACKS_BYTES_MAX);
 	struct kept_list list = { 0 };
 
 	for (uint64_t i = 0; i < 3000; i++)
@@ -172,7 +172,7 @@ static void test_the_outermost_frames_of_a_stack_that_is_too_deep_are_not_kept(v
 /* All frames of what was read last are complete: parts are told of in the end. */
 static void test_parts_of_frames_come_back(void **state)
 {
-	struct stacks *stacks = stacks_new();
+	struct stacks *stacks = stacks_new(STACKS_BYTES_MAX);
 	struct kept_list list = { 0 };
 
 	for (uint64_t i = 0; i < 300; i++)
@@ -386,7 +386,7 @@ static struct trace_file *read_last(struct writer_window *options, struct kept_l
 static void test_the_last_part_of_a_run_has_its_stacks(void **state)
 {
 	struct writer_window options = { .last_bytes = 2000, .open = open_scratch };
-	struct stacks *stacks = stacks_new();
+	struct stacks *stacks = stacks_new(STACKS_BYTES_MAX);
 	struct kept_list list = { 0 }, last = { 0 };
 	const struct stack *some[8];
 	struct trace_file *file;
@@ -413,7 +413,7 @@ static void test_stacks_stay_where_others_events_are_taken_out_between(void **st
 		                         .shared = true,
 		                         .open = open_scratch };
 	const struct process *other = new_process(4343, "other");
-	struct stacks *stacks = stacks_new();
+	struct stacks *stacks = stacks_new(STACKS_BYTES_MAX);
 	struct kept_list list = { 0 };
 	const struct stack *some[8];
 	struct trace_file *file;

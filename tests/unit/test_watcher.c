@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "bpf/wire_fold.h"
+#include "capture/stacks/sampler.h"
 #include "capture/pipeline.h"
 #include "capture/watch/watcher.h"
 #include "probe/fold.h"
@@ -34,6 +35,13 @@ static struct {
 	bool has_first; /* the first process is told apart */
 	char kernel[64];
 	bool resolved;
+	const struct stack *of_first; /* of the allocation of the first process */
+	const struct stack *of_left;  /* of what one that ended left behind */
+	uint64_t stacks_turn;
+	/* of the sampler */
+	uint64_t live_stack; /* the number of that of each allocation */
+	bool worn;
+	unsigned asked, renewed, moved;
 } scene;
 
 /* ---- in place of the library's -------------------------------------------------------------- */
@@ -66,7 +74,7 @@ static void read_totals(struct fold_table *table)
 /* One allocation of each process that is in the totals. */
 static void read_live(struct fold_table *table)
 {
-	const struct fold_allocation allocation = { .bytes = 512 };
+	const struct fold_allocation allocation = { .bytes = 512, .stack = scene.live_stack };
 
 	for (size_t i = 0; i < scene.n_totals; i++) {
 		const struct fold_memory_key key = { .born_ns = totals[i].key.born_ns,
@@ -134,6 +142,40 @@ uint64_t __wrap_modules_unseen(const struct modules *modules)
 	return 0;
 }
 
+/* ---- in place of the sampler's ------------------------------------------------------------- */
+
+bool __wrap_sampler_is_worn(const struct sampler *sampler);
+void __wrap_sampler_send_anew(struct sampler *sampler);
+void __wrap_sampler_renew(struct sampler *sampler, void (*move_held)(void *data), void *data);
+const struct stack *__wrap_sampler_move(struct sampler *sampler, uint32_t process, uint64_t person,
+                                        const struct stack *stack);
+
+bool __wrap_sampler_is_worn(const struct sampler *sampler)
+{
+	return scene.worn;
+}
+
+void __wrap_sampler_send_anew(struct sampler *sampler)
+{
+	scene.asked++;
+}
+
+void __wrap_sampler_renew(struct sampler *sampler, void (*move_held)(void *data), void *data)
+{
+	scene.moved = 0;
+	scene.renewed++;
+	scene.worn = false;
+	move_held(data);
+}
+
+/* Each is the next one behind it, as long as it is moved. */
+const struct stack *__wrap_sampler_move(struct sampler *sampler, uint32_t process, uint64_t person,
+                                        const struct stack *stack)
+{
+	scene.moved += stack != NULL;
+	return stack ? stack + 1 : NULL;
+}
+
 /* ---- the scene ------------------------------------------------------------------------------ */
 
 static int on_page(void *data, const struct watch_page *page, struct err *err)
@@ -145,6 +187,12 @@ static int on_page(void *data, const struct watch_page *page, struct err *err)
 		scene.went_with_process += row->exit.count;
 		scene.has_first |= row->process->pid == FIRST;
 	}
+	if (page->memory && page->memory->n_allocations) {
+		scene.of_first = page->memory->allocations[0].stack;
+		scene.stacks_turn = page->memory->stacks_turn;
+	}
+	if (page->memory && page->memory->n_left)
+		scene.of_left = page->memory->left[0].stack;
 	if (page->launches) {
 		assert_int_equal(page->launches->n_kernels, 1);
 		snprintf(scene.kernel, sizeof(scene.kernel), "%s",
@@ -300,6 +348,99 @@ static void test_a_kernel_of_a_process_that_runs_has_its_name(void **state)
 	assert_true(scene.resolved);
 }
 
+/* ---- stacks that nothing is of -------------------------------------------------------------- */
+
+#define SECOND 1000000000ull
+
+static struct stack made_stacks[8];
+
+static void one_holds_memory(uint64_t stack)
+{
+	begin(WATCH_MEMORY);
+	watcher_renews(scene.watcher, (struct sampler *)&scene);
+	scene.watch.interval_ns = 0; /* each tick is a page */
+	totals[0].key = (struct fold_process_key){ .born_ns = 1, .tgid = FIRST };
+	scene.n_totals = 1;
+	scene.live_stack = stack;
+	process_begins(FIRST, 1);
+}
+
+static void page_at(uint64_t now_ns)
+{
+	struct err err = { 0 };
+
+	assert_int_equal(watcher_tick(scene.watcher, now_ns, &err), 0);
+}
+
+static void test_stacks_of_live_memory_stay_and_others_go(void **state)
+{
+	uint64_t now;
+
+	one_holds_memory(7);
+	now = clock_now_ns();
+	watcher_stack(scene.watcher, FIRST, 7, &made_stacks[0]);
+	watcher_stack(scene.watcher, FIRST, 8, &made_stacks[4]);
+	page_at(now);
+	assert_ptr_equal(scene.of_first, &made_stacks[0]);
+	scene.worn = true;
+	page_at(now += SECOND);
+	assert_int_equal(scene.asked, 1);
+	page_at(now += SECOND); /* calls that began before are waited for */
+	assert_int_equal(scene.renewed, 0);
+	assert_ptr_equal(scene.of_first, &made_stacks[0]);
+	page_at(now += 2 * SECOND);
+	assert_int_equal(scene.renewed, 1);
+	assert_int_equal(scene.moved, 1);
+	assert_ptr_equal(scene.of_first, &made_stacks[1]); /* where it is now */
+	assert_int_equal(scene.stacks_turn, 1);
+	scene.live_stack = 8; /* it is not known any more, and never another one */
+	page_at(now += SECOND);
+	assert_null(scene.of_first);
+	watcher_stack(scene.watcher, FIRST, 8, &made_stacks[5]);
+	page_at(now += SECOND);
+	assert_ptr_equal(scene.of_first, &made_stacks[5]);
+	assert_int_equal(scene.asked, 1);
+}
+
+/* A call that begins while they are given back: its memory is there a moment later. */
+static void test_stacks_that_were_sent_again_stay(void **state)
+{
+	uint64_t now;
+
+	one_holds_memory(0);
+	now = clock_now_ns();
+	watcher_stack(scene.watcher, FIRST, 7, &made_stacks[0]);
+	scene.worn = true;
+	page_at(now);
+	assert_int_equal(scene.asked, 1);
+	watcher_stack(scene.watcher, FIRST, 7, &made_stacks[0]);
+	page_at(now += 3 * SECOND);
+	assert_int_equal(scene.renewed, 1);
+	scene.live_stack = 7;
+	page_at(now += SECOND);
+	assert_ptr_equal(scene.of_first, &made_stacks[1]);
+}
+
+/* Until the page that tells it. */
+static void test_stacks_of_what_was_left_behind_stay(void **state)
+{
+	uint64_t now;
+
+	one_holds_memory(7);
+	now = clock_now_ns();
+	watcher_stack(scene.watcher, FIRST, 7, &made_stacks[0]);
+	scene.watch.interval_ns = UINT64_MAX;
+	scene.worn = true;
+	process_ends(FIRST);
+	page_at(now);
+	page_at(now += 3 * SECOND);
+	assert_int_equal(scene.renewed, 1);
+	assert_null(scene.of_left);
+	scene.watch.interval_ns = 0;
+	page_at(now += SECOND);
+	assert_ptr_equal(scene.of_left, &made_stacks[1]);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fresh, done)
@@ -308,6 +449,9 @@ int main(void)
 		T(test_those_that_ended_last_are_told_apart),
 		T(test_a_kernel_of_an_ended_process_is_not_one_of_the_next_with_its_number),
 		T(test_a_kernel_of_a_process_that_runs_has_its_name),
+		T(test_stacks_of_live_memory_stay_and_others_go),
+		T(test_stacks_that_were_sent_again_stay),
+		T(test_stacks_of_what_was_left_behind_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "capture/stacks/sampler.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,8 @@ struct sampled_key {
 
 struct sampled_stack {
 	struct sampled_key key;
+	uint64_t person;
+	uint32_t turn; /* in which it was sent last */
 	const struct stack *stack;
 	const struct stack *asked, *joined; /* the last ones that it was joined with, and as */
 	UT_hash_handle hh;
@@ -46,6 +49,7 @@ struct open_call {
 /* Who has asked for the backward pass that a process is in, or was in last. */
 struct backward {
 	uint32_t process;
+	uint64_t person;
 	const struct stack *stack;
 	UT_hash_handle hh;
 };
@@ -116,7 +120,8 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler,
 		free(s);
 		return r;
 	}
-	s->names = stack_names_new(s->unwinder);
+	s->names = stack_names_new(&(struct stack_names_options){
+		.unwinder = s->unwinder, .lines = options->lines, .renews = options->renews });
 	if (options->blocked)
 		s->blocked = blocked_threads_new(options->programs);
 	*sampler = s;
@@ -168,14 +173,24 @@ void sampler_expect(struct sampler *s, pid_t pid)
 		blocked_threads_expect(s->blocked, pid);
 }
 
+static void forget_backward(struct sampler *s, const struct process *process)
+{
+	struct backward *backward = MAP_FIND(s->backwards, &process->id);
+
+	if (backward)
+		MAP_DROP(s->backwards, backward);
+}
+
 /* Of most processes nothing was ever looked up. */
 static void forget_names(struct sampler *s, uint32_t pid,
                          void (*forget)(struct stack_names *names, const struct process *process))
 {
 	const struct process *process = pipeline_process_known(s->options.pipeline, pid);
 
-	if (process)
-		forget(s->names, process);
+	if (!process)
+		return;
+	forget(s->names, process);
+	forget_backward(s, process);
 }
 
 void sampler_forget(struct sampler *s, pid_t pid)
@@ -253,6 +268,8 @@ static void on_stack(struct sampler *s, const struct wire_stack_entries *record)
 			forget_stacks(s);
 		stack = MAP_ADD(s->stacks, key, &key);
 	}
+	stack->person = process->person;
+	stack->turn = programs_state(s->options.programs)->stacks_turn;
 	stack->stack = stack_names_find(s->names, process, record);
 	stack->asked = stack->joined = NULL;
 }
@@ -415,6 +432,7 @@ static void on_backward(struct sampler *s, const struct wire_call_stack *record)
 			forget_backwards(s);
 		backward = MAP_ADD(s->backwards, process, &process->id);
 	}
+	backward->person = process->person;
 	backward->stack = NULL; /* while it is looked up: this one is under nobody */
 	backward->stack = find_stack(s, process, record->stack);
 }
@@ -481,6 +499,54 @@ void sampler_take_lines(struct sampler *s)
 void sampler_take_lines_so_far(struct sampler *s)
 {
 	stack_names_take_lines(s->names);
+}
+
+/* ---- what nobody holds ----------------------------------------------------------------------- */
+
+bool sampler_is_worn(const struct sampler *s)
+{
+	return stack_names_are_worn(s->names);
+}
+
+void sampler_send_anew(struct sampler *s)
+{
+	__atomic_fetch_add(&programs_state(s->options.programs)->stacks_turn, 1, __ATOMIC_RELAXED);
+}
+
+const struct stack *sampler_move(struct sampler *s, uint32_t process, uint64_t person,
+                                 const struct stack *stack)
+{
+	return stack_names_move(s->names, process, person, stack);
+}
+
+/* Those that the programs may name without sending them. */
+static void move_own(struct sampler *s)
+{
+	uint32_t turn = programs_state(s->options.programs)->stacks_turn;
+	struct sampled_stack *stack, *next;
+	struct backward *backward;
+
+	HASH_ITER (hh, s->stacks, stack, next) {
+		if (stack->turn != turn) {
+			MAP_DROP(s->stacks, stack);
+			continue;
+		}
+		stack->stack = sampler_move(s, stack->key.process, stack->person, stack->stack);
+		stack->asked = stack->joined = NULL;
+	}
+	for (backward = s->backwards; backward; backward = backward->hh.next)
+		backward->stack =
+			sampler_move(s, backward->process, backward->person, backward->stack);
+	forget_calls(s);
+}
+
+void sampler_renew(struct sampler *s, void (*move_held)(void *data), void *data)
+{
+	stack_names_renew_begin(s->names);
+	move_held(data);
+	move_own(s);
+	stack_names_renew_end(s->names);
+	malloc_trim(0);
 }
 
 bool sampler_news(struct sampler *s, char *text, size_t size)

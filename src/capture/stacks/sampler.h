@@ -19,6 +19,8 @@ struct sampler_options {
 	bool blocked;   /* programs were loaded for blocked time as well */
 	bool nodes;     /* of graphs are asked for: GPU times are recorded */
 	bool cuda_only; /* processes are told of when they use CUDA, and not before */
+	bool lines;     /* of source are looked up for what is on stacks */
+	bool renews;    /* sampler_renew() is called when it is time; not with lines */
 };
 
 int sampler_new(const struct sampler_options *options, struct sampler **sampler, struct err *err);
@@ -70,6 +72,19 @@ void sampler_take_lines(struct sampler *sampler);
 
 /* Of that, for a snapshot before, what is known by now: waits for nobody. */
 void sampler_take_lines_so_far(struct sampler *sampler);
+
+/*
+ * Memory of stacks that nobody holds any more is given back (options.renews) in two steps.
+ * sampler_send_anew() has the programs send each stack that they meet again. Later, when calls that
+ * had begun by then have ended, sampler_renew(): `move_held` has sampler_move() say what becomes of
+ * each stack that its caller holds, whose process has that number and is that person's; NULL: there
+ * is no room for it. All other stacks from before sampler_send_anew() are gone.
+ */
+bool sampler_is_worn(const struct sampler *sampler); /* it is time for that */
+void sampler_send_anew(struct sampler *sampler);
+void sampler_renew(struct sampler *sampler, void (*move_held)(void *data), void *data);
+const struct stack *sampler_move(struct sampler *sampler, uint32_t process, uint64_t person,
+                                 const struct stack *stack); /* NULL stays NULL */
 
 /* A sentence on a file that could not be read, each once; false: there is none. */
 bool sampler_news(struct sampler *sampler, char *text, size_t size);

@@ -36,14 +36,14 @@ struct known_place {
 };
 
 struct stack_names {
-	struct unwinder *unwinder;
+	struct stack_names_options options;
 	struct symbols *symbols;
 	struct kernel_symbols *kernel; /* NULL until it is asked about */
 	struct python_codes *codes;
-	struct stacks *stacks;
-	struct source_lines *lines; /* NULL: cuscope was built without */
+	struct stacks *stacks, *before; /* before: while they are renewed; else NULL */
+	struct source_lines *lines;     /* NULL: nobody asks, or cuscope was built without */
 	struct known_place *places;
-	uint64_t loosely, python_lost, late;
+	uint64_t loosely, python_lost, late, refused; /* refused: by stacks of before */
 };
 
 /* What a record is turned into, and by what. */
@@ -56,15 +56,21 @@ struct naming {
 	bool cut;
 };
 
-struct stack_names *stack_names_new(struct unwinder *unwinder)
+static struct stacks *stacks_of(const struct stack_names_options *options)
+{
+	return stacks_new(options->renews ? STACKS_BYTES_MAX / 2 : STACKS_BYTES_MAX);
+}
+
+struct stack_names *stack_names_new(const struct stack_names_options *options)
 {
 	struct stack_names *names = xcalloc(1, sizeof(*names));
 
-	names->unwinder = unwinder;
+	names->options = *options;
 	names->symbols = symbols_new();
 	names->codes = python_codes_new();
-	names->stacks = stacks_new();
-	names->lines = source_lines_new(NULL);
+	names->stacks = stacks_of(options);
+	if (options->lines)
+		names->lines = source_lines_new(NULL);
 	return names;
 }
 
@@ -283,7 +289,7 @@ const struct stack *stack_names_find(struct stack_names *names, const struct pro
 	size_t n, skip;
 
 	stacks_for(names->stacks, process->id, process->person);
-	naming.python = unwinder_python(names->unwinder, (pid_t)process->pid);
+	naming.python = unwinder_python(names->options.unwinder, (pid_t)process->pid);
 	n = stack_splice(record->entry, record->n, record->sp, entries, is_evaluator, &naming,
 	                 &loosely);
 	names->loosely += loosely;
@@ -297,6 +303,40 @@ const struct stack *stack_names_find(struct stack_names *names, const struct pro
 	stack.n_frames = naming.n - skip;
 	stack.frames = naming.frames + skip;
 	return stacks_stack(names->stacks, &stack);
+}
+
+/* ---- what nobody holds ------------------------------------------------------------------------
+ */
+
+void stack_names_renew_begin(struct stack_names *names)
+{
+	names->before = names->stacks;
+	names->stacks = stacks_of(&names->options);
+}
+
+const struct stack *stack_names_move(struct stack_names *names, uint32_t process, uint64_t person,
+                                     const struct stack *stack)
+{
+	if (!stack)
+		return NULL;
+	stacks_for(names->stacks, process, person);
+	return stacks_move(names->stacks, stack);
+}
+
+void stack_names_renew_end(struct stack_names *names)
+{
+	forget_places(names);
+	symbols_renew(names->symbols);
+	names->refused += stacks_refused(names->before);
+	stacks_free(names->before);
+	names->before = NULL;
+	stacks_as_new(names->stacks);
+}
+
+bool stack_names_are_worn(const struct stack_names *names)
+{
+	return names->options.renews &&
+	       (stacks_are_worn(names->stacks) || symbols_are_worn(names->symbols));
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -413,8 +453,8 @@ const struct stack *stack_names_of_call(struct stack_names *names, const struct 
 void stack_names_figures(const struct stack_names *names, struct stack_names_figures *figures)
 {
 	figures->stacks = stacks_count(names->stacks);
-	figures->refused = stacks_refused(names->stacks) + python_codes_refused(names->codes) +
-	                   symbols_refused(names->symbols);
+	figures->refused = names->refused + stacks_refused(names->stacks) +
+	                   python_codes_refused(names->codes) + symbols_refused(names->symbols);
 	figures->loosely = names->loosely;
 	source_lines_figures(names->lines, &figures->lines);
 	figures->python_lost = names->python_lost;

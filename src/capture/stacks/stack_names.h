@@ -13,8 +13,16 @@
 
 struct stack_names;
 
-/* Asks `unwinder` which Python a process runs. */
-struct stack_names *stack_names_new(struct unwinder *unwinder);
+struct stack_names_options {
+	struct unwinder *unwinder; /* is asked which Python a process runs */
+	/* Source lines are looked up: nobody asks for them where it is no part of what is shown. */
+	bool lines;
+	/* stack_names_renew() is called when it is time: memory for stacks is half as much, since
+	 * they are there twice for a moment. Not with lines, which are of frames that go then. */
+	bool renews;
+};
+
+struct stack_names *stack_names_new(const struct stack_names_options *options);
 void stack_names_free(struct stack_names *names);
 
 /* Notes what a process has mapped while it is sure to be there. On any thread. */
@@ -22,7 +30,8 @@ void stack_names_look(struct stack_names *names, pid_t pid);
 
 /*
  * The stack of a record. Reads files, and memory of the process for frames of Python that are new,
- * so it is asked soon. NULL where there is no room for more. It lives as long as `names`.
+ * so it is asked soon. NULL where there is no room for more. It lives as long as `names`, or until
+ * they are renewed.
  */
 const struct stack *stack_names_find(struct stack_names *names, const struct process *process,
                                      const struct wire_stack_entries *record);
@@ -47,6 +56,17 @@ const struct stack *stack_names_of_call(struct stack_names *names, const struct 
 /* The process has ended, or is another program now. */
 void stack_names_forget(struct stack_names *names, const struct process *process);
 void stack_names_execed(struct stack_names *names, const struct process *process);
+
+/*
+ * Gives back what nobody holds (options.renews). Between the two, who holds a stack has it moved,
+ * on the account of a process by its number, and of whose that is; NULL where there is no room for
+ * it. Then all others are gone.
+ */
+void stack_names_renew_begin(struct stack_names *names);
+const struct stack *stack_names_move(struct stack_names *names, uint32_t process, uint64_t person,
+                                     const struct stack *stack);
+void stack_names_renew_end(struct stack_names *names);
+bool stack_names_are_worn(const struct stack_names *names); /* it is time for that */
 
 /*
  * Waits for lines and inlined functions that are still being looked up, for so long, and gives them

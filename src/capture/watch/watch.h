@@ -10,7 +10,8 @@
  * process, "[ended]", with the sums of all (of peaks the highest).
  *
  * Knows nothing of eBPF, so that analyses and outputs can include it. Processes, functions and
- * kernels are those of event.h and live as long as the capture; rows live during page() only.
+ * kernels are those of event.h and live as long as the capture; rows live during page() only, and
+ * with watch_options.forget so do processes that have ended, stacks and frames.
  */
 #pragma once
 
@@ -107,8 +108,10 @@ struct watch_memory {
 	size_t n_processes;
 	const struct watch_failure *failures; /* the most first */
 	size_t n_failures;
-	uint64_t no_stack; /* allocations whose stack could not be kept */
-	uint64_t too_fast; /* allocations that came faster than their stacks are walked */
+	uint64_t no_stack;    /* allocations whose stack could not be kept */
+	uint64_t too_fast;    /* allocations that came faster than their stacks are walked */
+	uint64_t stacks_turn; /* grows when stacks of pages before are gone: numbers of them and of
+	                       * their frames are given out anew */
 };
 
 /* The first row of a process in the totals, or where it would be. */
@@ -241,8 +244,8 @@ struct watch_options {
 	uint64_t interval_ns;
 	uint64_t older_ns; /* 0: all */
 	bool stacks;       /* of allocations */
-	bool forget; /* a process that is not told apart any more ends with the page before: so a
-	              * watch of any length can be of any number of processes */
+	bool forget; /* a process that is not told apart any more ends with the page before, and a
+	              * stack that nothing is of: so a watch of any length can be of any number */
 	/* 0, or a negative errno with `err` set, which ends the watch. */
 	int (*page)(void *data, const struct watch_page *page, struct err *err);
 	void *data;

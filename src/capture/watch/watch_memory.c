@@ -7,12 +7,17 @@
 #include <string.h>
 
 #include "base/budget.h"
+#include "base/clock.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
+#include "capture/stacks/sampler.h"
 #include "probe/fold.h"
 
-#define STACK_BYTES 128 /* of a number that is known; stacks themselves are the sampler's */
+#define STACK_BYTES   128 /* of a number that is known; stacks themselves are the sampler's */
+#define RENEW_NS      2000000000ull /* for calls that go on when stacks are asked for anew */
+#define RENEW_REST_OF 20 /* so many times as long as a renewal took there is none: 5 % */
+#define RENEW_KNOWN   32768 /* more stacks are known than after the last one: half of a process's */
 
 struct stack_key {
 	uint64_t id; /* the programs' */
@@ -22,9 +27,20 @@ struct stack_key {
 struct known_stack {
 	struct stack_key key;
 	uint32_t tgid;
+	uint64_t person;  /* whose process it is */
+	uint64_t renewal; /* since which one it was told, or seen to be of live memory */
 	const struct stack *stack;
 	unsigned pages; /* that it is still wanted for, once its process has ended; else 0 */
 	UT_hash_handle hh;
+};
+
+/* How stacks that nothing is of are given back. */
+struct renewal {
+	struct sampler *sampler; /* NULL: they stay */
+	uint64_t begun, over;    /* renewals */
+	uint64_t next_ns;        /* when one is to begin, or to be over, at the earliest */
+	uint64_t no_room;        /* as it was after the last one, and how many were known: */
+	unsigned known;
 };
 
 struct watch_memory_part {
@@ -33,7 +49,8 @@ struct watch_memory_part {
 	struct watch_sums *sums;
 	struct ledger *totals, *processes; /* of these */
 	struct known_stack *stacks;
-	uint64_t no_room;              /* stacks that were not kept */
+	uint64_t no_room; /* stacks that were not kept */
+	struct renewal renewal;
 	struct fold_table live;        /* as it was last read */
 	struct watch_allocation *left; /* by processes that ended since the page before */
 	size_t n_left;
@@ -108,8 +125,10 @@ void watch_memory_stack(struct watch_memory_part *part, const struct process *pr
 {
 	struct known_stack *stack = find_stack(part, process, id);
 
-	if (stack) /* the programs had forgotten that they sent it */
+	if (stack) { /* the programs had forgotten that they sent it, or were asked for it */
+		stack->renewal = part->renewal.begun;
 		return;
+	}
 	if (!told ||
 	    !budget_take(watcher_options_of(part->watcher)->budget, process->pid, STACK_BYTES)) {
 		part->no_room++;
@@ -118,6 +137,8 @@ void watch_memory_stack(struct watch_memory_part *part, const struct process *pr
 	stack = xcalloc(1, sizeof(*stack));
 	stack->key = (struct stack_key){ .id = id, .process = process->id };
 	stack->tgid = process->pid;
+	stack->person = process->person;
+	stack->renewal = part->renewal.begun;
 	stack->stack = told;
 	HASH_ADD(hh, part->stacks, key, sizeof(stack->key), stack);
 }
@@ -192,6 +213,103 @@ static void fill_allocation(struct watch_memory_part *part, struct watch_memory_
 	a->address = live.key->address;
 	a->bytes = live.value->bytes;
 	a->time_ns = live.value->time_ns;
+}
+
+/* ---- stacks that nothing is of --------------------------------------------------------------- */
+
+/*
+ * Calls send their stacks again that began after sampler_send_anew(), so what is known of others is
+ * of live memory, or wanted for a page, or nobody's. A call that took longer than RENEW_NS, on a
+ * stack of which there was no live memory, has none then: its place is not known.
+ */
+
+void watch_memory_renews(struct watch_memory_part *part, struct sampler *sampler)
+{
+	part->renewal.sampler = sampler;
+}
+
+static void mark_live(struct watch_memory_part *part)
+{
+	for (size_t i = 0; i < part->live.count; i++) {
+		struct watch_memory_live live = live_at(part, i);
+		struct ledger_process process = { live.key->born_ns, live.key->tgid };
+		struct known_stack *stack;
+
+		if (!live.value->stack)
+			continue;
+		stack = find_stack(part, watcher_process(part->watcher, process)->process,
+		                   live.value->stack);
+		if (stack)
+			stack->renewal = part->renewal.begun;
+	}
+}
+
+static const struct stack *move(struct watch_memory_part *part, uint32_t process, uint64_t person,
+                                const struct stack *stack)
+{
+	const struct stack *moved = sampler_move(part->renewal.sampler, process, person, stack);
+
+	part->no_room += stack && !moved;
+	return moved;
+}
+
+static void move_held(void *data)
+{
+	struct watch_memory_part *part = data;
+	struct known_stack *stack, *next;
+
+	HASH_ITER (hh, part->stacks, stack, next) {
+		bool wanted = stack->renewal == part->renewal.begun || stack->pages;
+
+		stack->stack =
+			wanted ? move(part, stack->key.process, stack->person, stack->stack) : NULL;
+		if (!stack->stack)
+			stack_free(part, stack);
+	}
+	for (size_t i = 0; i < part->n_left; i++) {
+		struct watch_allocation *left = &part->left[i];
+
+		left->stack = move(part, left->process->id, left->process->person, left->stack);
+	}
+}
+
+static void renew(struct watch_memory_part *part, uint64_t now_ns)
+{
+	uint64_t begin_ns = clock_of_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct renewal *renewal = &part->renewal;
+
+	if (read_live(part))
+		return;
+	mark_live(part);
+	sampler_renew(renewal->sampler, move_held, part);
+	renewal->over = renewal->begun;
+	renewal->no_room = part->no_room;
+	renewal->known = HASH_COUNT(part->stacks);
+	renewal->next_ns =
+		now_ns + RENEW_REST_OF * (clock_of_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+}
+
+static bool is_worn(const struct watch_memory_part *part)
+{
+	const struct renewal *renewal = &part->renewal;
+
+	return sampler_is_worn(renewal->sampler) || part->no_room > renewal->no_room ||
+	       HASH_COUNT(part->stacks) > renewal->known + RENEW_KNOWN;
+}
+
+void watch_memory_turn(struct watch_memory_part *part, uint64_t now_ns)
+{
+	struct renewal *renewal = &part->renewal;
+
+	if (!renewal->sampler || now_ns < renewal->next_ns)
+		return;
+	if (renewal->over < renewal->begun) {
+		renew(part, now_ns);
+	} else if (is_worn(part)) {
+		renewal->begun++;
+		renewal->next_ns = now_ns + RENEW_NS;
+		sampler_send_anew(renewal->sampler);
+	}
 }
 
 static void keep_left(struct watch_memory_part *part, struct watch_memory_live live)
@@ -356,6 +474,7 @@ int watch_memory_page(struct watch_memory_part *part, uint64_t now_ns,
 	part->page.older_ns = watcher_options_of(part->watcher)->watch->older_ns;
 	part->page.no_stack = programs_state(part->programs)->lost_stacks + part->no_room;
 	part->page.too_fast = programs_state(part->programs)->stacks_left_out;
+	part->page.stacks_turn = part->renewal.over;
 	page_allocations(part);
 	page_places(part, now_ns);
 	page_totals(part);

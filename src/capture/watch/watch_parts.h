@@ -119,6 +119,11 @@ void watch_memory_stack(struct watch_memory_part *part, const struct process *pr
 
 void watch_memory_settle(struct watch_memory_part *part); /* after watch_sums_settle() */
 
+/* From now on memory of stacks that no allocation needs is given back, at turns between pages. */
+struct sampler;
+void watch_memory_renews(struct watch_memory_part *part, struct sampler *sampler);
+void watch_memory_turn(struct watch_memory_part *part, uint64_t now_ns);
+
 /* Valid until the next call. */
 int watch_memory_page(struct watch_memory_part *part, uint64_t now_ns,
                       const struct watch_memory **page);

@@ -318,6 +318,12 @@ void watcher_stack(struct watcher *watcher, uint32_t tgid, uint64_t id, const st
 		                   pipeline_process(watcher->options.pipeline, tgid), id, stack);
 }
 
+void watcher_renews(struct watcher *watcher, struct sampler *sampler)
+{
+	if (watcher->memory)
+		watch_memory_renews(watcher->memory, sampler);
+}
+
 /*
  * The first hit of a thread: the pipeline knows its process by now. A page may have met it before
  * in a map, when what its pid stood for was still the program before an exec.
@@ -443,6 +449,8 @@ int watcher_tick(struct watcher *watcher, uint64_t now_ns, struct err *err)
 {
 	if (watcher->to_settle && now_ns >= watcher->settle_ns)
 		settle(watcher);
+	if (watcher->memory)
+		watch_memory_turn(watcher->memory, now_ns);
 	if (now_ns < watcher->before_ns ||
 	    now_ns - watcher->before_ns < watcher->options.watch->interval_ns)
 		return 0;

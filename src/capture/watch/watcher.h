@@ -44,6 +44,10 @@ bool watcher_runs_before(struct watcher *watcher, uint32_t pid, uint64_t born_ns
 /* With `inside`: the programs send the calls of a process from now on. */
 void watcher_marked(struct watcher *watcher, pid_t pid, uint64_t now_ns);
 
+/* Of watch_options.forget: stacks that nobody needs any more are given back, of this one. */
+struct sampler;
+void watcher_renews(struct watcher *watcher, struct sampler *sampler);
+
 /* The stack that the programs call `id` in the process with this number. */
 void watcher_stack(struct watcher *watcher, uint32_t tgid, uint64_t id, const struct stack *stack);
 
