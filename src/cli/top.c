@@ -227,7 +227,7 @@ static void top_show(void *data, const char *json)
 	http_sweep(o->http, clock_now_ns());
 }
 
-static void top_show_account(void *data, const char *json)
+static void top_show_account(void *data, const char *json, bool worn)
 {
 	struct top_options *o = data;
 
@@ -352,6 +352,7 @@ static int top(struct top_options *o, struct err *err)
 /* What is to be told the agent, whose socket this process has; its figures it has itself. */
 struct told {
 	char *account; /* NULL: nothing that it does not know */
+	bool worn;
 };
 
 /* One process must not deny the account of the others. */
@@ -364,10 +365,11 @@ static void account_ignore(void *data, const char *json)
 {
 }
 
-static void account_tell(void *data, const char *json)
+static void account_tell(void *data, const char *json, bool worn)
 {
 	struct told *told = data;
 
+	told->worn = worn;
 	free(told->account);
 	told->account = xstrdup(json);
 }
@@ -380,7 +382,7 @@ static bool account_is_wanted(void *data)
 
 	if (poll(&agent, 1, 0))
 		kill(getpid(), SIGTERM);
-	if (told->account && account_send(WORKER_SOCKET, told->account) != -EAGAIN) {
+	if (told->account && account_send(WORKER_SOCKET, told->account, told->worn) != -EAGAIN) {
 		free(told->account);
 		told->account = NULL;
 	}

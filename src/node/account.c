@@ -26,9 +26,9 @@
 
 /* ---- who makes it -------------------------------------------------------------------------- */
 
-int account_send(int socket, const char *json)
+int account_send(int socket, const char *json, bool worn)
 {
-	const struct recorder_message message = { .kind = RECORDER_ACCOUNT };
+	const struct recorder_message message = { .kind = RECORDER_ACCOUNT, .worn = worn };
 	AT_END(at_end_close) int fd = memfd_create("account", MFD_CLOEXEC);
 	size_t bytes = strlen(json);
 
@@ -92,6 +92,7 @@ struct account {
 	/* of the whole one */
 	struct recorder_child child;
 	char failed[SENTENCE]; /* what it said last */
+	bool worn;             /* another one is to take its place */
 	uint64_t began_ns, again_ns, chosen_ns;
 	struct account_busy *busy; /* at the last look */
 	size_t n_busy;
@@ -271,6 +272,7 @@ static void start(struct account *account, uint64_t now)
 	argv[3] = pids.data;
 	account->child = (struct recorder_child){ 0 };
 	account->failed[0] = '\0';
+	account->worn = false;
 	account->began_ns = now;
 	rc = worker_start(&account->child.worker, &program);
 	if (rc) {
@@ -302,6 +304,7 @@ static void take_message(struct account *account, const struct account_view *vie
 	if (fd < 0 || !account_read(fd, &json))
 		return;
 	set_text(account, &json);
+	account->worn = message->worn;
 	account->failed[0] = '\0'; /* it was of some that were passed over */
 }
 
@@ -365,7 +368,8 @@ static void turn_whole(struct account *account, const struct account_view *view,
 	first = !account->n_busy;
 	look_at_busy(account, view->counts);
 	if (is_there(account)) {
-		if (now - account->began_ns > LEAST_NS && is_of_others(account, most))
+		if (now - account->began_ns > LEAST_NS &&
+		    (account->worn || is_of_others(account, most)))
 			recorder_child_stop(&account->child, now);
 		return;
 	}

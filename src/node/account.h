@@ -31,8 +31,9 @@ struct recorder;
 
 /* ---- who makes it -------------------------------------------------------------------------- */
 
-/* 0 or a negative errno; -EAGAIN: there is no room for it now. */
-int account_send(int socket, const char *json);
+/* 0 or a negative errno; -EAGAIN: there is no room for it now. `worn`: another process had better
+ * make those that follow. */
+int account_send(int socket, const char *json, bool worn);
 
 /* Why there will be none, where it ends then; else of whom there will be none. */
 void account_send_failure(int socket, const char *sentence);

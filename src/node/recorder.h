@@ -141,6 +141,7 @@ struct recorder_message {
 		struct recorder_saved saved;
 		struct recorder_ranks_part ranks;
 		bool looked; /* RECORDER_LOOK */
+		bool worn;   /* RECORDER_ACCOUNT: see account_send() */
 		struct {
 			uint32_t rule;
 			uint64_t person; /* rules.h */

@@ -373,7 +373,7 @@ static void turn_account(struct flight *flight, uint64_t now)
 		capture_ask_for_snapshot(flight->capture);
 	shown = top_why_shown(flight->why);
 	if (shown.number != flight->told_account &&
-	    (!shown.number || !account_send(flight->saver.socket, shown.json)))
+	    (!shown.number || !account_send(flight->saver.socket, shown.json, false)))
 		flight->told_account = shown.number;
 }
 

@@ -246,7 +246,7 @@ static void turn_account(struct top_screen *s, uint64_t now)
 	s->account_number = shown.number;
 	s->redraw |= !s->options.show;
 	if (s->options.show_account)
-		s->options.show_account(s->options.data, shown.json);
+		s->options.show_account(s->options.data, shown.json, top_why_is_worn(s->why));
 }
 
 void top_screen_snapshot(void *data, const struct run_info *run)

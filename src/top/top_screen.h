@@ -23,8 +23,9 @@ struct top_screen_options {
 	 * most, and no terminal is touched. NULL goes there where none was made, since it was not
 	 * wanted; one that becomes so is made at once. */
 	void (*show)(void *data, const char *json);
-	/* With `why`: the account, as an object in one line, each time that it is another one. */
-	void (*show_account)(void *data, const char *json);
+	/* With `why`: the account, as an object in one line, each time that it is another one; and
+	 * whether it is time for another process to make it (top_why.h). */
+	void (*show_account)(void *data, const char *json, bool worn);
 	bool (*wanted)(void *data);
 	void *data;
 	void (*say)(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* on stderr */

@@ -42,6 +42,7 @@
 #define KNOWN_ALL     1000000u /* threads, 24 bytes each, which no window drops, */
 #define KNOWN_USER    500000u  /* and a user's but root */
 #define LEFT_OUT_TOLD 8
+#define WORN_PART     4 /* of a window: beside an agent 80,000 stacks of 60 frames */
 
 static const struct why_bounds {
 	uint32_t window_bytes, answer_bytes;   /* the latter besides what is there */
@@ -671,6 +672,14 @@ bool top_why_turn(struct top_why *why, uint64_t now_ns, bool wanted)
 static int no_file(void *data, const char **name, struct err *err)
 {
 	return err_set(err, ECANCELED, "nothing is kept");
+}
+
+bool top_why_is_worn(const struct top_why *why)
+{
+	struct writer_stats stats;
+
+	writer_stats(why->writer, &stats);
+	return stats.defined > why->bounds->window_bytes / WORN_PART;
 }
 
 uint64_t top_why_cpu_ns(const struct top_why *why)

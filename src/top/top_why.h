@@ -57,5 +57,11 @@ struct top_why_shown {
 
 struct top_why_shown top_why_shown(const struct top_why *why);
 
+/*
+ * What windows are of (stacks above all) is held as long as this is, whatever they still need of
+ * it, and each account reads all of that: true where it has come to a quarter of a window.
+ */
+bool top_why_is_worn(const struct top_why *why);
+
 /* Of a CPU, that the processes that answered have taken; 0 of NULL. */
 uint64_t top_why_cpu_ns(const struct top_why *why);

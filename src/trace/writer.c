@@ -198,6 +198,7 @@ static int add_gathered(struct writer *writer, struct err *err)
 
 	if (definer_bytes(writer->definer)) {
 		head.definitions = definer_take(writer->definer, &writer->raw);
+		writer->stats.defined += writer->raw.len;
 		r = add_chunk(writer, &head, err);
 	}
 	if (!r && encoder_events(writer->encoder)) {

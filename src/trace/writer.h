@@ -71,6 +71,7 @@ struct writer_stats {
 	uint64_t whole;      /* of them in chunks that are written; not with a window */
 	uint64_t bytes;      /* written so far; with a window: held in memory */
 	uint64_t held;       /* with a window: that, and the definitions, which are never dropped */
+	uint64_t defined;    /* bytes of definitions so far, as who reads them unpacks them */
 	uint64_t dropped_ns; /* with a window: up to when nothing is held; 0: all is */
 	uint64_t left_out;   /* with a shared window: events, ever, by users who had most of it */
 	bool ended;          /* well */

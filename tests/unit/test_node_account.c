@@ -68,9 +68,10 @@ static void test_it_is_sent_with_a_message(void **state)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(recorder_receive_with(pair[1], &message, &fd), -EAGAIN);
-	assert_int_equal(account_send(pair[0], "{\"a\":1}"), 0);
+	assert_int_equal(account_send(pair[0], "{\"a\":1}", false), 0);
 	assert_int_equal(recorder_receive_with(pair[1], &message, &fd), 0);
 	assert_int_equal(message.kind, RECORDER_ACCOUNT);
+	assert_false(message.worn);
 	assert_true(account_read(fd, &json));
 	assert_string_equal(json.data, "{\"a\":1}");
 	account_send_failure(pair[0], "why not");
@@ -79,9 +80,9 @@ static void test_it_is_sent_with_a_message(void **state)
 	assert_string_equal(message.text, "why not");
 	assert_int_equal(write(pair[0], "short", 5), 5);
 	assert_int_equal(recorder_receive_with(pair[1], &message, &fd), -EPIPE);
-	while (!account_send(pair[0], "{}")) /* until there is no room */
+	while (!account_send(pair[0], "{}", false)) /* until there is no room */
 		;
-	assert_int_equal(account_send(pair[0], "{}"), -EAGAIN);
+	assert_int_equal(account_send(pair[0], "{}", false), -EAGAIN);
 	close(pair[0]);
 	close(pair[1]);
 }

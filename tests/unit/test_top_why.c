@@ -399,6 +399,36 @@ static void test_beside_an_agent_a_full_window_has_room(void **state)
 	assert_has(top_why_shown(live).json, "further events, beyond 1,500,000 of all");
 }
 
+/* Each stack that a window ever had is read with every account: another process is to go on. */
+static void test_stacks_without_end_are_a_reason_to_begin_anew(void **state)
+{
+	enum { DEEP = 60, MOST = 400000 };
+	const struct process *process = new_process(778, "differs");
+	struct stacks *stacks = stacks_new(4 * STACKS_BYTES_MAX);
+	const struct stack_frame *frames[DEEP], *known[512];
+	const struct stack stack = { .n_frames = DEEP, .frames = frames };
+	unsigned n;
+
+	for (uint32_t i = 0; i < 512; i++) {
+		const struct stack_frame frame = { .function = "f", .module = "app", .offset = i };
+
+		known[i] = stacks_frame(stacks, &frame);
+	}
+	turn(0, true);
+	for (n = 0; n < MOST && !top_why_is_worn(live); n++) {
+		struct sample sample = sample_of(SAMPLE_CPU, 10, NULL);
+
+		for (unsigned i = 0; i < DEEP; i++)
+			frames[i] = known[i < 20 ? (n >> i & 1) + 2 * i : 40 + (n * 7 + i) % 472];
+		stacks_for(stacks, n / 50000, 0);
+		sample.stack = stacks_stack(stacks, &stack);
+		assert_non_null(sample.stack);
+		see(sample_event(process, process->pid, n * 10.0, &sample));
+	}
+	assert_in_range(n, 20000, MOST - 1);
+	stacks_free(stacks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -432,6 +462,8 @@ int main(void)
 			test_beside_an_agent_an_account_that_took_long_is_followed_by_a_rest,
 			set_up_beside, tear_down),
 		cmocka_unit_test_setup_teardown(test_beside_an_agent_a_full_window_has_room,
+		                                set_up_beside, tear_down),
+		cmocka_unit_test_setup_teardown(test_stacks_without_end_are_a_reason_to_begin_anew,
 		                                set_up_beside, tear_down),
 	};
 
