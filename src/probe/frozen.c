@@ -19,8 +19,12 @@
 #include "base/worker.h"
 #include "probe/bpf_call.h"
 
-#define LOOK_MS     1000
-#define AGAIN_MS    500 /* where it stands still */
+#define LOOK_MS  1000
+#define AGAIN_MS 500 /* where it stands still */
+/* So many looks in a row until connections are ended, five seconds and ten: somebody's training
+ * that reads from a slow store has answers by then. */
+#define LOOKS_USERS 8 /* of users whose threads wait */
+#define LOOKS_ALL   18
 #define THREADS_MAX 64  /* that may stand still at once, and are looked at */
 #define WAITERS_MAX 256 /* for files */
 
@@ -46,14 +50,13 @@ struct watch {
 	size_t n_waiting;
 	unsigned looks; /* in a row at which it stood still */
 	struct waiter waiters[WAITERS_MAX];
-	size_t n_waiters, n_stuck; /* the second: of them, those that have not run since */
+	size_t n_waiters; /* since the first of these looks, without having run */
 };
 
 static int socket_of_news = -1;
 static pid_t owner;
 
-/* ---- who waits for a probe ---------------------------------------------------------------------
- * * */
+/* ---- who waits for a probe ------------------------------------------------------------------ */
 
 /* The first bytes of a file, as a text. */
 static bool read_text(int folder, const char *path, char *text, size_t size)
@@ -185,23 +188,25 @@ static void find_waiters(struct watch *watch)
 	}
 }
 
-/* Those of the last look that still wait, first. */
-static void find_stuck(struct watch *watch)
+/* Those that wait no more, or have run, are none. */
+static void keep_waiters(struct watch *watch)
 {
-	watch->n_stuck = 0;
+	size_t n = 0;
+
 	for (size_t i = 0; i < watch->n_waiters; i++) {
 		const struct waiter waiter = watch->waiters[i];
 		unsigned long long ran_ns;
 
 		if (waits_for_file(waiter.pid, waiter.tid) &&
 		    thread_ran(waiter.pid, waiter.tid, &ran_ns) && ran_ns == waiter.ran_ns)
-			watch->waiters[watch->n_stuck++] = waiter;
+			watch->waiters[n++] = waiter;
 	}
+	watch->n_waiters = n;
 }
 
-static bool user_is_stuck(const struct watch *watch, uid_t user)
+static bool user_waits(const struct watch *watch, uid_t user)
 {
-	for (size_t i = 0; i < watch->n_stuck; i++) {
+	for (size_t i = 0; i < watch->n_waiters; i++) {
 		if (watch->waiters[i].user == user)
 			return true;
 	}
@@ -253,7 +258,7 @@ static void end_if_it_waits(const struct watch *watch, int list, const char *num
 	if (connection < 0 || fstat(connection, &st) || !st.st_uid ||
 	    !read_text(connection, "waiting", waiting, sizeof(waiting)) || atol(waiting) <= 0)
 		return;
-	if (watch->looks == 2 && !user_is_stuck(watch, st.st_uid))
+	if (watch->looks < LOOKS_ALL && !user_waits(watch, st.st_uid))
 		return;
 	if (end_connection(connection))
 		tell(watch, number, st.st_uid);
@@ -284,12 +289,12 @@ static void look(void *data, int socket)
 	/* an end that waits for a probe to be taken away is none yet */
 	while (poll(&end, 1, watch->looks ? AGAIN_MS : LOOK_MS) <= 0) {
 		watch->looks = stands_still(watch) ? watch->looks + 1 : 0;
-		if (watch->looks > 1)
-			find_stuck(watch);
-		if (watch->looks > 1 && watch->n_stuck)
-			end_connections(watch);
-		if (watch->looks)
+		if (watch->looks == 1)
 			find_waiters(watch);
+		else if (watch->looks)
+			keep_waiters(watch);
+		if (watch->looks >= LOOKS_USERS && watch->n_waiters)
+			end_connections(watch);
 	}
 	_exit(0);
 }

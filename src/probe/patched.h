@@ -8,7 +8,7 @@
  *
  * So are those by which probes are not to be had: that have guard pages there, into which the
  * kernel can put no breakpoint, and then puts the probe into no process at all; and those of a user
- * who has the file mapped a thousand times. Each of these takes the kernel 5 us for each probe, in
+ * who has the file mapped a thousand times. Each of these takes the kernel some 5 us for each probe, in
  * which nobody on the machine can fork, and a copy of each page with one. Any process can do both.
  */
 #pragma once

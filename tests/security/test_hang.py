@@ -300,7 +300,7 @@ def test_a_probe_that_waits_for_locked_mappings_does_not_stop_the_machine(case):
     os.makedirs(case.path("lib"))
     library = shutil.copy(Places.simcuda("push", "libcuda.so.1"), case.path("lib"))
     case.env["LD_LIBRARY_PATH"] = case.path("lib") + ":" + Places.simcuda()
-    server = case.program("hostile-fuse", folder, pages_of(case), 9, 1234, -3, name="server")
+    server = case.program("hostile-fuse", folder, pages_of(case), 19, 1234, -3, name="server")
     wait_until(lambda: "ready" in server.out() or server.process.poll() is not None, "the server")
     if "ready" not in server.out():
         raise Skip(f"FUSE cannot be mounted here: {server.err()}")
@@ -325,5 +325,5 @@ def test_a_probe_that_waits_for_locked_mappings_does_not_stop_the_machine(case):
     checks.equal("the connection goes on", False, is_served)
     if result.err:  # another session of cuscope's may have ended it
         checks.contains("what was ended", "FUSE connection [0-9]+ of user 1234 was ended", result.err)
-    if took > 6:
+    if not 3 < took < 12:  # a training that reads from a slow store is not to lose it
         raise Failure(f"it took {took:.1f} s")
