@@ -16,6 +16,7 @@ struct folded {
 	const struct fold_plan *plan;
 	__u64 born_ns;
 	__u32 tgid;
+	__u32 user; /* users.h */
 };
 
 /*

@@ -108,7 +108,8 @@ static __always_inline void fold(struct wire_thread *thread, const struct fold_p
 	const struct folded f = { .call = &thread->frame[0].call,
 		                  .plan = plan,
 		                  .born_ns = thread->born_ns,
-		                  .tgid = thread->tgid };
+		                  .tgid = thread->tgid,
+		                  .user = thread->user };
 
 	if (TOOL(RESULTS))
 		fold_result(&f);
@@ -160,7 +161,8 @@ static __always_inline void fold_begin(struct wire_thread *thread, const struct 
 	const struct folded f = { .call = &thread->frame[0].call,
 		                  .plan = plan,
 		                  .born_ns = thread->born_ns,
-		                  .tgid = thread->tgid };
+		                  .tgid = thread->tgid,
+		                  .user = thread->user };
 
 	freed_put_back(thread); /* of a free that was left by a longjmp */
 	if (TOOL(MEMORY) && plan->op == FOLD_FREE && !is_captured(&f))

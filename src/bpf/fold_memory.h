@@ -4,6 +4,35 @@
 
 #include "bpf/fold_captures.h"
 
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+/*
+ * Whether the process may have another row. A user but root may have no more than three times as
+ * many as are free: alone three quarters of all, two of them three sevenths each. So however many
+ * processes they have, there are some for the next user.
+ */
+static __always_inline int live_has_room(const struct folded *f, const struct fold_share *share)
+{
+	__s64 free = (__s64)settings.share[FOLD_SHARE_ROOM] - state.live_rows;
+	__s64 rows = state.user_rows[BOUNDED(f->user, WIRE_USERS - 1)];
+
+	return share_has_room(share, FOLD_SHARE_LIVE, FOLD_SHARE_LIVE) &&
+	       (!f->user || rows < 3 * free);
+}
+
+static __always_inline void live_made(const struct folded *f, struct fold_share *share, __u64 rows)
+{
+	share_add(share, FOLD_SHARE_LIVE, rows);
+	user_rows_add(f->user, rows);
+}
+
+/* It is counted as whose it was made. */
+static __always_inline void live_gone(const struct folded *f, __u32 user)
+{
+	share_add(fold_share(f), FOLD_SHARE_LIVE, -1ull);
+	user_rows_add(user, -1ull);
+}
+
 /* ---- allocations --------------------------------------------------------------------------- */
 
 static __always_inline struct fold_totals *totals_of(const struct folded *f, __u32 memory)
@@ -91,6 +120,7 @@ static __always_inline void memory_allocated(const struct folded *f, __u64 stack
 	struct fold_allocation a = { .time_ns = f->call->head.time_ns,
 		                     .stack = stack,
 		                     .hook = f->call->head.hook,
+		                     .user = f->user,
 		                     .memory = f->plan->memory,
 		                     .held = 1 },
 			       *old;
@@ -112,15 +142,17 @@ static __always_inline void memory_allocated(const struct folded *f, __u64 stack
 		return;
 	}
 	old = bpf_map_lookup_elem(&fold_live, &key);
-	if (old)
+	if (old) {
+		a.user = old->user;
 		memory_replaced(f, process, old);
-	if ((!old && !share_has_room(share, FOLD_SHARE_LIVE, FOLD_SHARE_LIVE)) ||
+	}
+	if ((!old && !live_has_room(f, share)) ||
 	    bpf_map_update_elem(&fold_live, &key, &a, BPF_ANY)) {
 		fold_count(&totals->untracked, a.bytes);
 		fold_lost_row();
 		return;
 	}
-	share_add(share, FOLD_SHARE_LIVE, !old);
+	live_made(f, share, !old);
 	live_add(process, a.memory, key.space, a.bytes);
 }
 
@@ -145,6 +177,7 @@ static __always_inline void memory_taken(struct wire_thread *thread, const struc
 	thread->freed.bytes = a->bytes;
 	thread->freed.stack = a->stack;
 	thread->freed.hook = a->hook;
+	thread->freed.user = a->user;
 	thread->freed.memory = a->memory;
 	thread->freed.space = key.space;
 	if (bpf_map_delete_elem(&fold_live, &key))
@@ -165,14 +198,16 @@ static __always_inline int handle_given_back(const struct folded *f, struct fold
 	struct fold_allocation *a = bpf_map_lookup_elem(&fold_live, &key);
 	struct fold_totals *totals;
 	__u64 bytes;
+	__u32 user;
 
 	if (!a || !process)
 		return 0;
 	FOLD_ADD(a->held, -1ull);
 	bytes = a->bytes;
+	user = a->user;
 	if (a->held || bpf_map_delete_elem(&fold_live, &key))
 		return 1;
-	share_add(fold_share(f), FOLD_SHARE_LIVE, -1ull);
+	live_gone(f, user);
 	totals = bytes ? totals_of(f, FOLD_VMM) : 0; /* without: another process's */
 	if (totals)
 		fold_count(&totals->freed, bytes);
@@ -199,12 +234,12 @@ static __always_inline int is_of_graph(const struct folded *f, __u64 address)
 static __always_inline void memory_recorded(const struct folded *f)
 {
 	struct fold_memory_key key = graph_key(f, FOLD_VALUE(f, FOLD_AT_ADDRESS));
-	struct fold_allocation a = { .time_ns = f->call->head.time_ns };
+	struct fold_allocation a = { .time_ns = f->call->head.time_ns, .user = f->user };
 	struct fold_share *share = fold_share(f);
 
-	if (key.address && share_has_room(share, FOLD_SHARE_LIVE, FOLD_SHARE_LIVE) &&
+	if (key.address && live_has_room(f, share) &&
 	    !bpf_map_update_elem(&fold_live, &key, &a, BPF_NOEXIST))
-		share_add(share, FOLD_SHARE_LIVE, 1);
+		live_made(f, share, 1);
 }
 
 static __always_inline void memory_freed(struct wire_thread *thread, const struct folded *f)
@@ -223,7 +258,7 @@ static __always_inline void memory_freed(struct wire_thread *thread, const struc
 			FOLD_ADD(process->unknown_frees, 1);
 		return;
 	}
-	share_add(fold_share(f), FOLD_SHARE_LIVE, -1ull);
+	live_gone(f, freed->user);
 	if (freed->space == FOLD_SPACE_HANDLE && !freed->bytes)
 		return;
 	totals = totals_of(f, freed->memory);
@@ -249,14 +284,16 @@ static __always_inline __u64 mapping_forgotten(const struct folded *f, struct fo
 {
 	const struct fold_allocation *mapping = bpf_map_lookup_elem(&fold_live, key);
 	__u64 bytes, handle;
+	__u32 user;
 
 	if (!mapping || mapping->time_ns > before_ns)
 		return 0;
 	bytes = mapping->bytes;
+	user = mapping->user;
 	handle = mapping->held;
 	if (bpf_map_delete_elem(&fold_live, key))
 		return 0;
-	share_add(fold_share(f), FOLD_SHARE_LIVE, -1ull);
+	live_gone(f, user);
 	handle_given_back(f, process, handle);
 	return bytes;
 }
@@ -266,6 +303,7 @@ static __always_inline void memory_mapped(const struct folded *f)
 	struct fold_memory_key key = mapped_key(f, FOLD_VALUE(f, FOLD_AT_SOURCE));
 	struct fold_allocation mapping = { .time_ns = f->call->head.time_ns,
 		                           .held = key.address,
+		                           .user = f->user,
 		                           .memory = FOLD_VMM };
 	struct fold_process *process = fold_process(f);
 	struct fold_share *share = fold_share(f);
@@ -282,12 +320,11 @@ static __always_inline void memory_mapped(const struct folded *f)
 	                  ~0ull); /* whose unmapping is not over, or was not seen */
 	if (!of || !mapping.bytes)
 		return;
-	if (!share_has_room(share, FOLD_SHARE_LIVE, FOLD_SHARE_LIVE) ||
-	    bpf_map_update_elem(&fold_live, &key, &mapping, BPF_ANY)) {
+	if (!live_has_room(f, share) || bpf_map_update_elem(&fold_live, &key, &mapping, BPF_ANY)) {
 		fold_lost_row(); /* it is held to the end of the process */
 		return;
 	}
-	share_add(share, FOLD_SHARE_LIVE, 1);
+	live_made(f, share, 1);
 }
 
 #define UNMAPPED_MOST 4 /* mappings, by one call: what allocators do is one each */
@@ -315,6 +352,7 @@ static __always_inline void memory_retained(const struct folded *f)
 	struct fold_memory_key key = mapped_key(f, FOLD_VALUE(f, FOLD_AT_ADDRESS));
 	struct fold_allocation a = { .time_ns = f->call->head.time_ns,
 		                     .hook = f->call->head.hook,
+		                     .user = f->user,
 		                     .memory = FOLD_VMM,
 		                     .held = 1 },
 			       *known;
@@ -324,9 +362,9 @@ static __always_inline void memory_retained(const struct folded *f)
 	known = bpf_map_lookup_elem(&fold_live, &key);
 	if (known)
 		FOLD_ADD(known->held, 1);
-	else if (key.address && share_has_room(share, FOLD_SHARE_LIVE, FOLD_SHARE_LIVE) &&
+	else if (key.address && live_has_room(f, share) &&
 	         !bpf_map_update_elem(&fold_live, &key, &a, BPF_NOEXIST))
-		share_add(share, FOLD_SHARE_LIVE, 1);
+		live_made(f, share, 1);
 }
 
 /* All memory of the process is taken to be of this context, but for what belongs to none. */

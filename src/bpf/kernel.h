@@ -138,6 +138,25 @@ struct uprobe_task {
 	struct return_instance *return_instances;
 } __ksym_struct;
 
+struct ns_common {
+	unsigned int inum;
+} __ksym_struct;
+
+typedef struct {
+	__u32 val; /* as the first user namespace has it */
+} kuid_t;
+
+struct user_namespace {
+	struct user_namespace *parent;
+	int level; /* 0: of the machine itself */
+	kuid_t owner;
+	struct ns_common ns;
+} __ksym_struct;
+
+struct cred {
+	struct user_namespace *user_ns;
+} __ksym_struct;
+
 struct task_struct {
 	struct thread_struct thread;
 	struct uprobe_task *utask;
@@ -156,6 +175,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct signal_struct *signal;
 	struct seccomp seccomp;
+	struct cred *cred;
 	struct css_set *cgroups;
 	struct {
 		unsigned long sig[1];

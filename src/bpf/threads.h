@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bpf/fold_maps.h"
+#include "bpf/users.h"
 #ifdef STACKS
 #include "bpf/blocked_sums.h"
 #endif
@@ -98,13 +99,15 @@ static __always_inline void freed_put_back(struct wire_thread *thread)
 		                     .time_ns = freed->time_ns,
 		                     .stack = freed->stack,
 		                     .hook = freed->hook,
+		                     .user = freed->user,
 		                     .memory = freed->memory,
 		                     .held = 1 };
 
 	if (!FOLDING || !freed->time_ns)
 		return;
 	freed->time_ns = 0;
-	bpf_map_update_elem(&fold_live, &key, &a, BPF_NOEXIST);
+	if (bpf_map_update_elem(&fold_live, &key, &a, BPF_NOEXIST))
+		user_rows_add(freed->user, -1ull);
 }
 
 /* The state of a thread that was seen before, a target's or not; NULL for others. */
@@ -181,6 +184,7 @@ static __always_inline struct wire_thread *thread_meet(__u64 id, int of_waker)
 		return 0;
 	thread->of_waker = of_waker;
 	thread->born_ns = process_born(id >> 32);
+	thread->user = FOLDING ? user_current() : 0;
 	emit_process(WIRE_THREAD, id, 0, thread->born_ns, WAKE_IF_FULL);
 	return thread;
 }

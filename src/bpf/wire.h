@@ -33,7 +33,8 @@
 #define WIRE_NAME_MAX   256   /* bytes of a file's name with its NUL */
 #define WIRE_RINGS_MAX  64
 #define WIRE_LOST       32 /* reasons; those that are not the programs' stay 0 */
-#define WIRE_SHARES     7
+#define WIRE_SHARES     8
+#define WIRE_USERS      4096u /* places for them; few have one together: a power of two */
 #define WIRE_NO_OFFSET  (~0ull)
 #define WIRE_RECENT     16 /* a power of two; saves the look-up of most launches */
 
@@ -261,7 +262,7 @@ struct wire_frame {
 struct wire_freed {
 	__u64 time_ns; /* of the allocation; 0: nothing */
 	__u64 address, bytes, stack;
-	__u32 hook;
+	__u16 hook, user;
 	__u16 memory, space;
 };
 
@@ -318,7 +319,8 @@ struct wire_thread {
 	__u64 born_ns; /* of its process, where calls are folded */
 	__u32 tgid;    /* a mismatch means that the tid was reused */
 	__u32 depth;
-	__u64 of_waker; /* of no target: its samples and blocked time alone are told */
+	__u32 of_waker; /* of no target: its samples and blocked time alone are told */
+	__u32 user;     /* where calls are folded: as it was met, see users.h */
 	struct wire_blocking blocking; /* beside what is asked whenever it is switched */
 	struct wire_freed freed;
 	__u32 declined; /* calls that were not looked at and whose returns are still to come */
@@ -473,9 +475,11 @@ struct wire_state {
 	__u64 own_double;       /* not 0: HOOK_DOUBLE, of all hooks of users */
 	__u64 open_captures;    /* streams that record into a graph, where calls are folded */
 	__u64 lost_rows;        /* folded calls that no map had room for */
-	__u64 lost_stacks;      /* of allocations that are folded, and of hooks: no slot was free */
-	__u64 stacks_left_out;  /* of allocations that came too fast for their stacks */
-	__u64 driver_tells;     /* not 0: runtime calls without a return are left out, since the */
+	__s64 live_rows;        /* of "fold_live", and by user: see users.h */
+	__s64 user_rows[WIRE_USERS];
+	__u64 lost_stacks;     /* of allocations that are folded, and of hooks: no slot was free */
+	__u64 stacks_left_out; /* of allocations that came too fast for their stacks */
+	__u64 driver_tells;    /* not 0: runtime calls without a return are left out, since the */
 	/* driver's inside tell the same; those without one are counted in `alone` */
 	__u64 driver_works; /* not 0: launches of the runtime reach the driver, and are */
 	/* looked at there alone */

@@ -138,8 +138,9 @@ enum fold_share_of {
 	FOLD_SHARE_RESULTS,
 	FOLD_SHARE_HOOKS,
 	FOLD_SHARE_SHAPES, /* counted among the launches */
+	FOLD_SHARE_ROOM,   /* of live allocations: of all processes */
 };
-_Static_assert(FOLD_SHARE_SHAPES < WIRE_SHARES, "as many as settings have");
+_Static_assert(FOLD_SHARE_ROOM < WIRE_SHARES, "as many as settings have");
 
 struct fold_share {
 	__s64 rows[FOLD_SHARE_SHAPES];
@@ -147,6 +148,12 @@ struct fold_share {
 
 struct fold_count {
 	__u64 count, bytes;
+};
+
+/* Map "fold_uid_ranges": uids that begin with so many bits, by whose they are. */
+#define FOLD_UID_RANGES 65536
+struct fold_uids {
+	__u32 bits, first; /* big-endian */
 };
 
 /* Map "fold_totals". */
@@ -176,7 +183,8 @@ struct fold_allocation {
 	__u64 bytes;
 	__u64 time_ns;
 	__u64 stack; /* 0: none */
-	__u32 hook;
+	__u16 hook;
+	__u16 user; /* whose row it is: users.h */
 	__u32 memory;
 	/* FOLD_SPACE_HANDLE: handles given out, and mappings; FOLD_SPACE_MAPPED: the handle */
 	__u64 held;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "probe/fold.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/array.h"
 #include "base/xalloc.h"
 #include "bpf/wire_hooks.h"
+#include "probe/person.h"
 
 #define EVERY_TOOL (FOLD_TOOL_MEMORY | FOLD_TOOL_LAUNCHES | FOLD_TOOL_COPIES | FOLD_TOOL_RESULTS)
 
@@ -34,6 +36,7 @@ void fold_set_shares(struct wire_settings *settings)
 	settings->share[FOLD_SHARE_RESULTS] = RESULTS_ROOM / 8;
 	settings->share[FOLD_SHARE_HOOKS] = FOLD_HOOKS_ROOM / 4 * 3;
 	settings->share[FOLD_SHARE_SHAPES] = FOLD_LAUNCHES_ROOM / 2;
+	settings->share[FOLD_SHARE_ROOM] = LIVE_ROOM;
 }
 
 /*
@@ -170,10 +173,31 @@ static int fill_directions(int map)
 	return r;
 }
 
+/* As blocks of a power of two, each of which begins at a multiple of its size. What there is no
+ * room for are users of their own. */
+static void add_uids(void *data, uint64_t first, uint64_t count, uint64_t person)
+{
+	uint64_t end = first + count < 1ull << 32 ? first + count : 1ull << 32;
+	uint32_t whose = person >> 32 ? ~(uint32_t)first : (uint32_t)person;
+
+	while (first < end) {
+		int size = first ? __builtin_ctzll(first) : 32;
+		struct fold_uids uids = { .first = htobe32((uint32_t)first) };
+
+		while (first + (1ull << size) > end)
+			size--;
+		uids.bits = (uint32_t)(32 - size);
+		bpf_map_update_elem(*(const int *)data, &uids, &whose, BPF_ANY);
+		first += 1ull << size;
+	}
+}
+
 int fold_fill_tables(struct programs *programs)
 {
 	int map = programs_map(programs, "fold_formats");
+	int ranges = programs_map(programs, "fold_uid_ranges");
 
+	person_ranges(add_uids, &ranges);
 	for (uint32_t format = 0; format < 256; format++) {
 		uint32_t bits = api_format_bits(format);
 
@@ -232,6 +256,16 @@ void fold_delete(struct programs *programs, const char *map, const void *key)
 bool fold_find(struct programs *programs, const char *map, const void *key, void *value)
 {
 	return !bpf_map_lookup_elem(programs_map(programs, map), key, value);
+}
+
+void fold_delete_live(struct programs *programs, const void *key, uint32_t user)
+{
+	struct wire_state *state = programs_state(programs);
+
+	if (bpf_map_delete_elem(programs_map(programs, "fold_live"), key))
+		return;
+	__atomic_fetch_sub(&state->live_rows, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&state->user_rows[user % WIRE_USERS], 1, __ATOMIC_RELAXED);
 }
 
 /* The programs look for captures only while the number of open ones is not 0. */

@@ -47,6 +47,7 @@ void fold_table_free(struct fold_table *table);
 
 bool fold_find(struct programs *programs, const char *map, const void *key, void *value);
 void fold_delete(struct programs *programs, const char *map, const void *key);
+void fold_delete_live(struct programs *programs, const void *key, uint32_t user);
 void fold_close_capture(struct programs *programs, uint64_t number);
 
 /* When a process was first seen: see wire_fold.h. That is now, if it was not yet. */

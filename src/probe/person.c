@@ -154,6 +154,15 @@ uint64_t person_of_uid(uid_t uid)
 	return person;
 }
 
+void person_ranges(void (*each)(void *data, uint64_t first, uint64_t count, uint64_t person),
+                   void *data)
+{
+	LOCKED(&known.lock);
+	read_ranges();
+	for (size_t i = 0; i < known.n; i++)
+		each(data, known.ranges[i].first, known.ranges[i].count, known.ranges[i].person);
+}
+
 /* ---- processes ----------------------------------------------------------------------------- */
 
 /* The folder belongs to who it runs as, also where that forbids to look into it. */

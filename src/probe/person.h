@@ -26,6 +26,10 @@
 
 uint64_t person_of_uid(uid_t uid);
 
+/* The ranges that users were given, from a uid on. */
+void person_ranges(void (*each)(void *data, uint64_t first, uint64_t count, uint64_t person),
+                   void *data);
+
 /* Waits for nobody: neither memory nor files of the process are asked. */
 uint64_t person_of_process(pid_t pid);
 

@@ -149,6 +149,22 @@ def test_memleak_of_processes_that_come_and_go(case):
 
 
 @alone
+def test_live_allocations_of_one_users_processes_leave_rows_for_others(case):
+    """Four processes have what there is for one user: what another one allocates then has rows all the same."""
+    floods = Places.program("hostile-floods")
+    script = (f"for i in 1 2 3 4; do setpriv --reuid 1234 --regid 1234 --clear-groups {floods} memory 90000000 & them=\"$them $!\"; done; "
+              f"sleep 8; setpriv --reuid 1235 --regid 1235 --clear-groups {floods} memory 3000; sleep 2; kill $them")
+    process = case.cuscope("memleak", "--format", "json", "--interval", "500ms", "--", "/bin/sh", "-c", script)
+    process.wait(100)
+    pages = [json.loads(line)["memory"]["kinds"] for line in process.out().splitlines()]
+    rows = [row for page in pages for row in page if row["allocated"]["count"] == 3000]
+    if not any(row["untracked"]["count"] for page in pages for row in page):
+        raise Failure("the flood did not fill what there is")
+    checks.equal("of another user", {"untracked": 0, "released": 3000},
+                 {"untracked": rows[-1]["untracked"]["count"], "released": rows[-1]["released_by_exit"]["count"]})
+
+
+@alone
 def test_launches_of_processes_that_come_and_go(case):
     n = 2600
     launches = last_page(case, "launches", n)["launches"]

@@ -128,6 +128,10 @@ static inline long native_output(const __u8 *record)
 #define bpf_ringbuf_query(ring, what)            native_now_ns % 2
 #define bpf_ringbuf_output(ring, record, n, f)   ((void)(f), native_output((const __u8 *)(record)))
 
+static __u32 native_user; /* whose thread it is */
+
+#define user_current() native_user
+
 /* Settings that can be set. */
 #define const
 #include "bpf/maps.h"

@@ -20,6 +20,7 @@ UNIT_WRAP_test_call_queue := helper_person_of person_of_process
 UNIT_WRAP_test_call_texts := helper_string helper_person_of
 UNIT_WRAP_test_code_files := helper_person_of
 UNIT_WRAP_test_code_tables := $(FAKE_MAPS)
+UNIT_WRAP_test_fold_uids := programs_map bpf_map_update_elem
 UNIT_WRAP_test_gpu_launches := call_memory_read
 UNIT_WRAP_INSIDE := helper_memory helper_string maps_each tick_clock_is_usable person_of_process
 UNIT_WRAP_test_divert_shares := judged_files_get maps_each_code person_of_process
@@ -32,7 +33,7 @@ UNIT_WRAP_test_stream_state := helper_person_of helper_process_begun helper_proc
 UNIT_WRAP_test_tids := helper_person_of
 UNIT_WRAP_test_unwinder := $(FAKE_MAPS) person_of_process
 UNIT_WRAP_test_uvm_queue := ioctl
-UNIT_WRAP_test_watcher := fold_read fold_delete programs_state programs_lost modules_hook modules_unseen \
+UNIT_WRAP_test_watcher := fold_read fold_delete fold_delete_live programs_state programs_lost modules_hook modules_unseen \
 	sampler_is_worn sampler_send_anew sampler_renew sampler_move
 UNIT_WRAP_test_why := facts_call_of
 UNIT_WRAP = $(UNIT_WRAP_$(@F)) $(if $(filter test_inside%,$(@F)),$(UNIT_WRAP_INSIDE))

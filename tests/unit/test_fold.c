@@ -721,6 +721,57 @@ static void test_one_process_has_a_share_of_live_allocations(void **state_of_tes
 	assert_int_equal(4, native_count(&fold_live));
 }
 
+/* Each process of a user's makes as many as it can. */
+static void alloc_in_processes(__u32 user, unsigned processes)
+{
+	native_user = user;
+	for (__u32 i = 0; i < processes; i++) {
+		native_thread.tgid = user * 1000 + i;
+		native_thread.user = user;
+		for (__u64 at = 1; at <= 100; at++)
+			alloc(at << 12, 100);
+	}
+}
+
+/* However many processes have it: alone three quarters, and there is room for others. */
+static void test_one_user_has_a_share_of_live_allocations(void **state_of_test)
+{
+	settings.share[FOLD_SHARE_ROOM] = 400;
+	alloc_in_processes(7, 10);
+	assert_int_equal(300, native_count(&fold_live));
+	assert_int_equal(300, state.user_rows[7]);
+	assert_int_equal(700, state.lost_rows);
+	alloc_in_processes(8, 10);
+	assert_int_equal(75, state.user_rows[8]);
+	alloc_in_processes(9, 10);
+	assert_in_range(state.user_rows[9], 15, 25);
+	assert_int_equal(native_count(&fold_live), state.live_rows);
+	alloc_in_processes(0, 1); /* root has what there is */
+	assert_int_equal(100, state.user_rows[0]);
+}
+
+static void test_what_a_user_frees_is_room_for_him_again(void **state_of_test)
+{
+	struct free_under_way under_way;
+
+	settings.share[FOLD_SHARE_ROOM] = 4;
+	alloc_in_processes(7, 1);
+	assert_int_equal(3, state.user_rows[7]);
+	under_way = begin_free(0x1000);
+	end_free(&under_way, 700); /* nothing was freed */
+	assert_int_equal(3, state.user_rows[7]);
+	native_thread.user = 8; /* it has become another's: the row stays whose it was */
+	free_at(0x1000);
+	assert_int_equal(2, state.user_rows[7]);
+	assert_int_equal(0, state.user_rows[8]);
+	assert_int_equal(2, state.live_rows);
+	native_thread.user = 7;
+	alloc(0x1000, 100);
+	alloc(0x1000, 50); /* in the place of the one before */
+	assert_int_equal(3, state.user_rows[7]);
+	assert_int_equal(native_count(&fold_live), state.live_rows);
+}
+
 static void launch(__u64 handle, __u64 grid)
 {
 	struct wire_call *call = begin("cuLaunchKernel");
@@ -816,6 +867,8 @@ int main(void)
 		TEST(test_a_capture_spreads_by_events),
 		TEST(test_a_thread_s_own_stream_is_captured_for_it_alone),
 		TEST(test_one_process_has_a_share_of_live_allocations),
+		TEST(test_one_user_has_a_share_of_live_allocations),
+		TEST(test_what_a_user_frees_is_room_for_him_again),
 		TEST(test_one_process_has_a_share_of_launches_and_fewer_with_shapes),
 		TEST(test_one_process_has_a_share_of_failures),
 		TEST(test_one_process_has_a_share_of_pinned_memory),

@@ -16,11 +16,12 @@
 #define PROCESSES 1200   /* more than are told apart once they have ended */
 #define FIRST     100000 /* the number of the first of them */
 #define HANDLE    0x10000
+#define USER      7      /* whose they are */
 #define READ_NS   500000 /* that a map takes, whatever is in it */
 
 static struct {
 	struct fold_process_key key;
-	bool gone;
+	bool gone, freed; /* its row; its allocation's */
 } totals[PROCESSES];
 
 static struct {
@@ -49,6 +50,7 @@ static struct {
 int __wrap_fold_read(struct programs *programs, const char *map, size_t key_bytes,
                      size_t value_bytes, struct fold_table *table);
 void __wrap_fold_delete(struct programs *programs, const char *map, const void *key);
+void __wrap_fold_delete_live(struct programs *programs, const void *key, uint32_t user);
 struct wire_state *__wrap_programs_state(const struct programs *programs);
 void __wrap_programs_lost(struct programs *programs, uint64_t lost[LOST_COUNT]);
 const struct hook *__wrap_modules_hook(const struct modules *modules, uint16_t id,
@@ -74,13 +76,16 @@ static void read_totals(struct fold_table *table)
 /* One allocation of each process that is in the totals. */
 static void read_live(struct fold_table *table)
 {
-	const struct fold_allocation allocation = { .bytes = 512, .stack = scene.live_stack };
+	const struct fold_allocation allocation = { .bytes = 512,
+		                                    .stack = scene.live_stack,
+		                                    .user = USER };
 
 	for (size_t i = 0; i < scene.n_totals; i++) {
 		const struct fold_memory_key key = { .born_ns = totals[i].key.born_ns,
 			                             .tgid = totals[i].key.tgid };
 
-		add_row(table, &key, &allocation);
+		if (!totals[i].freed)
+			add_row(table, &key, &allocation);
 	}
 }
 
@@ -120,6 +125,15 @@ void __wrap_fold_delete(struct programs *programs, const char *map, const void *
 	if (strcmp(map, "fold_totals") || process->tgid < FIRST)
 		return;
 	totals[process->tgid - FIRST].gone = true;
+}
+
+void __wrap_fold_delete_live(struct programs *programs, const void *key, uint32_t user)
+{
+	const struct fold_memory_key *memory = key;
+
+	totals[memory->tgid - FIRST].freed = true;
+	scene.state.user_rows[user]--;
+	scene.state.live_rows--;
 }
 
 struct wire_state *__wrap_programs_state(const struct programs *programs)
@@ -306,6 +320,8 @@ static void test_ends_of_many_processes_are_taken_in_together(void **state)
 	for (size_t i = 0; i < PROCESSES; i++)
 		assert_true(totals[i].gone);
 	assert_int_equal(scene.went_with_process, PROCESSES);
+	assert_int_equal(scene.state.live_rows, 0); /* as the map was read, and rows deleted */
+	assert_int_equal(scene.state.user_rows[USER], 0);
 }
 
 /* And not those that began last: the first one may be what the others worked for. */

@@ -156,11 +156,41 @@ static struct watch_memory_live live_at(const struct watch_memory_part *part, si
 		                           (const struct fold_allocation *)part->live.values + i };
 }
 
+/*
+ * The programs keep count of the rows that users have. Where the kernel left one of them out, that
+ * would stay wrong. So what there was before the map was read is put right, and what was added
+ * meanwhile stays.
+ */
+static void count_rows(struct watch_memory_part *part, const int64_t before[WIRE_USERS + 1])
+{
+	struct wire_state *state = programs_state(part->programs);
+	AT_END(at_end_free) int64_t *rows = xcalloc(WIRE_USERS, sizeof(*rows));
+
+	for (size_t i = 0; i < part->live.count; i++)
+		rows[live_at(part, i).value->user % WIRE_USERS]++;
+	for (uint32_t i = 0; i < WIRE_USERS; i++) {
+		if (rows[i] != before[i])
+			__atomic_fetch_add(&state->user_rows[i], rows[i] - before[i],
+			                   __ATOMIC_RELAXED);
+	}
+	__atomic_fetch_add(&state->live_rows, (int64_t)part->live.count - before[WIRE_USERS],
+	                   __ATOMIC_RELAXED);
+}
+
 static int read_live(struct watch_memory_part *part)
 {
+	const struct wire_state *state = programs_state(part->programs);
+	AT_END(at_end_free) int64_t *before = xcalloc(WIRE_USERS + 1, sizeof(*before));
+	int r;
+
 	fold_table_free(&part->live);
-	return fold_read(part->programs, "fold_live", sizeof(struct fold_memory_key),
-	                 sizeof(struct fold_allocation), &part->live);
+	memcpy(before, (const void *)state->user_rows, WIRE_USERS * sizeof(*before));
+	before[WIRE_USERS] = state->live_rows;
+	r = fold_read(part->programs, "fold_live", sizeof(struct fold_memory_key),
+	              sizeof(struct fold_allocation), &part->live);
+	if (!r)
+		count_rows(part, before);
+	return r;
 }
 
 static struct fold_process_key process_key(const struct fold_memory_key *key, uint32_t memory)
@@ -360,7 +390,7 @@ static void settle_live(struct watch_memory_part *part)
 			continue;
 		if (is_counted(live))
 			settle_one(part, live);
-		fold_delete(part->programs, "fold_live", live.key);
+		fold_delete_live(part->programs, live.key, live.value->user);
 	}
 }
 
