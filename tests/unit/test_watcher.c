@@ -457,6 +457,39 @@ static void test_stacks_of_what_was_left_behind_stay(void **state)
 	assert_ptr_equal(scene.of_left, &made_stacks[1]);
 }
 
+#define MANY 40000
+
+static void many_are_told(void)
+{
+	for (uint64_t i = 0; i < MANY; i++)
+		watcher_stack(scene.watcher, FIRST, 1 + i, &made_stacks[0]);
+}
+
+/* Without that there were others who need room. */
+static void test_stacks_of_who_has_ended_are_given_back(void **state)
+{
+	uint64_t now;
+
+	one_holds_memory(0);
+	now = clock_now_ns();
+	many_are_told();
+	page_at(now += SECOND);
+	assert_int_equal(scene.asked, 1);
+	many_are_told(); /* again, as they are asked for */
+	page_at(now += 3 * SECOND);
+	assert_int_equal(scene.renewed, 1);
+	assert_int_equal(scene.moved, MANY);
+	page_at(now += 60 * SECOND);
+	assert_int_equal(scene.asked, 1);
+	process_ends(FIRST);
+	for (int i = 0; i < 3; i++) /* the page that has what it left, and those after it */
+		page_at(now += SECOND);
+	assert_int_equal(scene.asked, 2);
+	page_at(now += 3 * SECOND);
+	assert_int_equal(scene.renewed, 2);
+	assert_int_equal(scene.moved, 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, fresh, done)
@@ -468,6 +501,7 @@ int main(void)
 		T(test_stacks_of_live_memory_stay_and_others_go),
 		T(test_stacks_that_were_sent_again_stay),
 		T(test_stacks_of_what_was_left_behind_stay),
+		T(test_stacks_of_who_has_ended_are_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,8 +16,8 @@
 
 #define STACK_BYTES   128 /* of a number that is known; stacks themselves are the sampler's */
 #define RENEW_NS      2000000000ull /* for calls that go on when stacks are asked for anew */
-#define RENEW_REST_OF 20 /* so many times as long as a renewal took there is none: 5 % */
-#define RENEW_KNOWN   32768 /* more stacks are known than after the last one: half of a process's */
+#define RENEW_REST_OF 20            /* so many times as long as a renewal took there is none: 5 % */
+#define RENEW_KNOWN   32768         /* more stacks, or fewer: half of what a process may have */
 
 struct stack_key {
 	uint64_t id; /* the programs' */
@@ -40,7 +40,7 @@ struct renewal {
 	uint64_t begun, over;    /* renewals */
 	uint64_t next_ns;        /* when one is to begin, or to be over, at the earliest */
 	uint64_t no_room;        /* as it was after the last one, and how many were known: */
-	unsigned known;
+	unsigned known, most;    /* then, and the most since */
 };
 
 struct watch_memory_part {
@@ -314,17 +314,21 @@ static void renew(struct watch_memory_part *part, uint64_t now_ns)
 	sampler_renew(renewal->sampler, move_held, part);
 	renewal->over = renewal->begun;
 	renewal->no_room = part->no_room;
-	renewal->known = HASH_COUNT(part->stacks);
+	renewal->known = renewal->most = HASH_COUNT(part->stacks);
 	renewal->next_ns =
 		now_ns + RENEW_REST_OF * (clock_of_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
-static bool is_worn(const struct watch_memory_part *part)
+/* Many more are known than were, or many fewer: of processes that have ended. */
+static bool is_worn(struct watch_memory_part *part)
 {
-	const struct renewal *renewal = &part->renewal;
+	struct renewal *renewal = &part->renewal;
+	unsigned known = HASH_COUNT(part->stacks);
 
+	if (known > renewal->most)
+		renewal->most = known;
 	return sampler_is_worn(renewal->sampler) || part->no_room > renewal->no_room ||
-	       HASH_COUNT(part->stacks) > renewal->known + RENEW_KNOWN;
+	       renewal->most > renewal->known + RENEW_KNOWN || renewal->most > known + RENEW_KNOWN;
 }
 
 void watch_memory_turn(struct watch_memory_part *part, uint64_t now_ns)
