@@ -242,7 +242,7 @@ size_t budget_used(const struct budget *budget)
 
 bool budget_is_worn(const struct budget *budget)
 {
-	return budget->used > (budget->all + budget->used_as_new) / 2 ||
+	return budget->used > budget->used_as_new + (budget->all - budget->used_as_new) / 4 ||
 	       budget->refused > budget->refused_as_new;
 }
 

@@ -53,8 +53,8 @@ size_t budget_used(const struct budget *budget);
 
 /*
  * For what is given back as a whole, and kept anew as far as it is still wanted. Worn: of the room
- * that there was when it began, or was last said to be as good as new, half is taken, or somebody
- * was refused.
+ * that there was when it began, or was last said to be as good as new, a quarter is taken, so that
+ * one owner has not had all of his yet, or somebody was refused.
  */
 bool budget_is_worn(const struct budget *budget);
 void budget_as_new(struct budget *budget);
