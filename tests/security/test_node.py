@@ -13,7 +13,7 @@ import checks
 from harness import Failure, Places, alone, wait_until
 from node import Node, parse
 
-MOST_MIB, AFTER_MIB = 176, 64
+MOST_MIB, AFTER_MIB = 176, 112
 NAMES = ('a"} 9\nb 1', "x\\", '<b>&"', "\x1b[2J", "ü" * 7, "l1\nl2 # EOF")
 
 
