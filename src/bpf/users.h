@@ -23,15 +23,15 @@ struct {
 static __attribute__((noinline)) __u32 user_current(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	struct user_namespace *namespace = BPF_CORE_READ(task, cred, user_ns);
+	struct user_namespace *space = BPF_CORE_READ(task, cred, user_ns);
 	__u32 user = bpf_get_current_uid_gid(), slot, *whose;
 	struct fold_uids uids = { .bits = 32 };
 
-	for (int i = 0; i < USER_NAMESPACES && BPF_CORE_READ(namespace, level) > 1; i++)
-	namespace = BPF_CORE_READ(namespace, parent);
-	if (BPF_CORE_READ(namespace, level)) {
-		user = BPF_CORE_READ(namespace, owner.val);
-		user = user ? user : ~BPF_CORE_READ(namespace, ns.inum); /* a container of root's */
+	for (int i = 0; i < USER_NAMESPACES && BPF_CORE_READ(space, level) > 1; i++)
+		space = BPF_CORE_READ(space, parent);
+	if (BPF_CORE_READ(space, level)) {
+		user = BPF_CORE_READ(space, owner.val);
+		user = user ? user : ~BPF_CORE_READ(space, ns.inum); /* a container of root's */
 	}
 	uids.first = __builtin_bswap32(user);
 	whose = bpf_map_lookup_elem(&fold_uid_ranges, &uids);
