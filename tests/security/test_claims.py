@@ -31,7 +31,7 @@ for step in range(int(sys.argv[1])):
     at, count = ctypes.c_void_p(memory.value), ctypes.c_size_t(int(sys.argv[2]))
     assert nccl.ncclAllReduce(at, at, count, 7, 0, comm, None) == 0
     cuda.cuCtxSynchronize()
-print("pid", os.getpid(), flush=True)
+os.write(1, b"pid %d\\n" % os.getpid())
 os._exit(0) if not rank else os.wait()
 """
 
