@@ -41,9 +41,11 @@ static void pauses_of(const struct facts *facts, const struct gpu_time *gpu,
 	for (size_t i = 0; i < gpu->n; i = spill_next(facts->spill, i)) {
 		const struct gpu_segment *segment = &gpu->segments[i];
 
-		if (segment->state != STATE_IDLE)
+		/* the account may begin after a long start */
+		if (segment->state != STATE_IDLE || segment->end_ns <= account->begin_ns)
 			continue;
-		for (part.end_ns = segment->begin_ns; measured_next(&part, segment->end_ns);) {
+		for (part.end_ns = facts_max(segment->begin_ns, account->begin_ns);
+		     measured_next(&part, segment->end_ns);) {
 			bool first = part.begin_ns == segment->begin_ns;
 			struct found found = { part.begin_ns, part.end_ns, account, segment,
 				               first && i ? segment - 1 : NULL };

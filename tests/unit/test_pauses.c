@@ -97,6 +97,24 @@ static void test_they_are_all_that_the_account_has_as_idle(void **state)
 	                 pauses.sums[0].ns + pauses.sums[0].short_ns);
 }
 
+/* As where a program starts for long: the account begins with its steps then, within a pause. */
+static void test_what_was_before_the_account_is_none_of_it(void **state)
+{
+	ran(launch(90, 30), 100, 200);
+	ran(launch(395, 30), 400, 500);
+	ran(launch(795, 30), 800, 900);
+	make_pauses(2000, 20, 10);
+	account_pauses_clear(&pauses);
+	accounts.of[0].begin_ns = US(600);
+	account_pauses_make(&pauses, &facts, &accounts, LONG(20), 10);
+	assert_int_equal(pauses.n, 1);
+	assert_pause(0, 600, 800);
+	assert_null(pauses.longest[0].before);
+	assert_int_equal(pauses.sums[0].count, 1);
+	assert_int_equal(pauses.sums[0].ns, LONG(200));
+	assert_int_equal(pauses.sums[0].short_count, 0);
+}
+
 static void test_what_was_not_measured_cuts_them(void **state)
 {
 	not_measured(the_process(), 300, 500);
@@ -169,6 +187,7 @@ int main(void)
 		TEST(test_the_longest_have_an_account_each),
 		TEST(test_as_many_as_are_asked_for_are_kept),
 		TEST(test_they_are_all_that_the_account_has_as_idle),
+		TEST(test_what_was_before_the_account_is_none_of_it),
 		TEST(test_what_was_not_measured_cuts_them),
 		TEST(test_without_gpu_times_there_are_none),
 		TEST(test_classes_that_run_at_once_are_told_apart),
