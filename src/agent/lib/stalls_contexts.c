@@ -23,11 +23,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sampled {
 	void *context; /* read without the lock as well */
 	enum context_state state;
+	uint64_t awaited_ns; /* until then, by a thread, should that not say that it goes on */
 	bool settled; /* was sampled, or did not come on in time: no thread waits for it again */
 } sampled[CONTEXTS];
 static void *in_use;           /* a call of CUPTI's is under way; guarded */
 static uint32_t open;          /* they are taken */
-static uint32_t awaiting;      /* threads */
 static uint32_t answers;       /* a futex: changes with each state */
 static uint64_t not_before_ns; /* nobody waits sooner */
 
@@ -72,6 +72,7 @@ static void forget(struct sampled *which)
 {
 	which->state = CONTEXT_NONE;
 	which->settled = false;
+	which->awaited_ns = 0;
 	__atomic_store_n(&which->context, NULL, __ATOMIC_RELAXED);
 }
 
@@ -164,10 +165,11 @@ void contexts_set(size_t place, const void *context, enum context_state state)
 /* ---- threads that wait for their context ------------------------------------------------------
  */
 
-/* Whether it is not enabled, and may be yet, for the first time. `gives_up`: nobody is to wait for
- * it again. */
-static bool is_to_come(const void *context, bool gives_up)
+/* Whether it is not enabled, and may be yet, for the first time: a thread waits until then. From
+ * then on nobody is to wait for it again. */
+static bool is_to_come(const void *context, uint64_t until_ns)
 {
+	uint64_t now_ns = clock_now();
 	bool comes = false;
 
 	pthread_mutex_lock(&lock);
@@ -177,7 +179,8 @@ static bool is_to_come(const void *context, bool gives_up)
 		if (one->context != context || one->state != CONTEXT_NEW)
 			continue;
 		comes = !one->settled;
-		one->settled |= gives_up;
+		one->awaited_ns = until_ns;
+		one->settled |= now_ns > until_ns;
 	}
 	pthread_mutex_unlock(&lock);
 	return comes;
@@ -191,24 +194,31 @@ void contexts_await(void *context)
 
 	contexts_note(context);
 	if (now_ns < __atomic_load_n(&not_before_ns, __ATOMIC_RELAXED) ||
-	    !is_to_come(context, false))
+	    !is_to_come(context, until_ns))
 		return;
-	__atomic_add_fetch(&awaiting, 1, __ATOMIC_SEQ_CST);
 	wake_up();
 	for (;;) {
 		uint32_t before = __atomic_load_n(&answers, __ATOMIC_SEQ_CST);
 
-		if (!is_to_come(context, clock_now() > until_ns))
+		if (!is_to_come(context, until_ns))
 			break;
 		syscall(SYS_futex, &answers, FUTEX_WAIT_PRIVATE, before, &look, NULL, 0);
 	}
-	__atomic_sub_fetch(&awaiting, 1, __ATOMIC_SEQ_CST);
 	errno = error;
 }
 
+/* A thread that was cancelled, or jumped out of a signal's handler, awaits nothing for long. */
 bool contexts_are_awaited(void)
 {
-	return __atomic_load_n(&awaiting, __ATOMIC_SEQ_CST) > 0;
+	uint64_t now_ns = clock_now();
+	bool any = false;
+
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < CONTEXTS; i++)
+		any |= sampled[i].state == CONTEXT_NEW && !sampled[i].settled &&
+		       now_ns < sampled[i].awaited_ns;
+	pthread_mutex_unlock(&lock);
+	return any;
 }
 
 void contexts_not_before(uint64_t time_ns)
@@ -237,7 +247,7 @@ void contexts_close(void)
 void contexts_forked(void)
 {
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-	open = awaiting = 0;
+	open = 0;
 	in_use = NULL;
 	for (int i = 0; i < CONTEXTS; i++)
 		forget(&sampled[i]);
