@@ -12,13 +12,16 @@
 
 #define PERSONS_MOST FORMAT_CHUNK_BYTES /* whose events are in one chunk */
 #define NEARLY       16                 /* a part of it less is nearly as much */
+#define WASTE_PART   4   /* of a chunk: what is given up of it is taken out when it is as much */
+#define CLEANED_MOST 256 /* chunks that it is taken out of when they are written, in 2 s */
 
-/* What a user has in a chunk, and what was taken out of it. */
+/* What a user has in a chunk, and what he has given up of it. */
 struct part {
 	uint64_t person;
 	uint64_t events; /* but those announced, which definitions hold */
 	uint64_t bytes;  /* of the packed ones, in proportion to what he has of the others */
-	uint64_t given;  /* events that were taken out of this chunk, */
+	bool is_waste;   /* he has given them up, and they are in the chunk yet */
+	uint64_t given;  /* events of this chunk that he has given up, */
 	uint64_t before; /* and of chunks between the one before and this, of which nothing is left
 	                  */
 	uint64_t until_ns; /* the latest time of those */
@@ -36,6 +39,7 @@ struct kept_chunk {
 	struct chunk_head head;
 	struct part *parts; /* of a shared window's events */
 	size_t n_parts;
+	uint64_t waste_bytes, waste_events;
 	size_t bytes, names_bytes; /* all; of its names, a chunk before it */
 	char data[];
 };
@@ -200,7 +204,7 @@ static void count_chunk(struct window *window, const struct kept_chunk *chunk, b
 		return;
 	window->n_event_chunks += sign;
 	window->figures.event_bytes += sign * chunk->bytes;
-	window->figures.events += sign * chunk->head.events;
+	window->figures.events += sign * (chunk->head.events - chunk->waste_events);
 	for (size_t i = 0; i < chunk->n_parts; i++)
 		(out ? quota_give : quota_add)(&window->shares, chunk->parts[i].person, 0,
 		                               chunk->parts[i].bytes);
@@ -274,32 +278,58 @@ static bool is_giver(const struct givers *givers, uint64_t person)
 	return false;
 }
 
-static bool has_bytes_before(struct window *window, const struct kept_chunk *chunk, uint64_t person)
-{
-	for (const struct kept_chunk *at = window->first; at != chunk; at = at->next)
-		if (has_bytes_of(at, person))
-			return true;
-	return false;
-}
-
 /*
  * With who has most those who have nearly as much, and nothing older: of ten who flood alike a
- * chunk is made anew once, not ten times.
+ * chunk is made anew once, not ten times. `older`: who has something in chunks before, or so many
+ * that not all of them are known.
  */
-static struct givers givers_of(struct window *window, const struct kept_chunk *chunk, uint64_t most)
+static struct givers givers_of(struct window *window, const struct kept_chunk *chunk, uint64_t most,
+                               const struct givers *older)
 {
 	size_t has = quota_of_user(&window->shares, most);
 	struct givers givers = { .persons = { most }, .n = 1 };
 
-	for (size_t i = 0; i < chunk->n_parts && givers.n < PERSONS_MOST; i++) {
+	for (size_t i = 0; i < chunk->n_parts && older->n < PERSONS_MOST; i++) {
 		const struct part *part = &chunk->parts[i];
 
-		if (part->bytes && part->person != most &&
+		if (part->bytes && part->person != most && givers.n < PERSONS_MOST &&
 		    quota_of_user(&window->shares, part->person) >= has - has / NEARLY &&
-		    !has_bytes_before(window, chunk, part->person))
+		    !is_giver(older, part->person))
 			givers.persons[givers.n++] = part->person;
 	}
 	return givers;
+}
+
+static void add_owners(const struct kept_chunk *chunk, struct givers *owners)
+{
+	for (size_t i = 0; i < chunk->n_parts && owners->n < PERSONS_MOST; i++)
+		if (chunk->parts[i].bytes && !is_giver(owners, chunk->parts[i].person))
+			owners->persons[owners->n++] = chunk->parts[i].person;
+}
+
+/*
+ * They give up what they have in a chunk, where it stays: of one event among a hundred thousand all
+ * others would have to be unpacked and packed again, in chunk after chunk, and nothing would be
+ * recorded meanwhile.
+ */
+static void give(struct window *window, struct kept_chunk *chunk, const struct givers *givers)
+{
+	for (size_t i = 0; i < chunk->n_parts; i++) {
+		struct part *part = &chunk->parts[i];
+
+		if (!part->bytes || !is_giver(givers, part->person))
+			continue;
+		quota_give(&window->shares, part->person, 0, part->bytes);
+		window->figures.events_given += part->events;
+		window->figures.events -= part->events;
+		chunk->waste_bytes += part->bytes;
+		chunk->waste_events += part->events;
+		part->given += part->events;
+		if (part->events)
+			part->until_ns = chunk->head.last_ns;
+		part->events = part->bytes = 0;
+		part->is_waste = true;
+	}
 }
 
 static bool is_all_of(const struct kept_chunk *chunk, const struct givers *givers)
@@ -308,6 +338,16 @@ static bool is_all_of(const struct kept_chunk *chunk, const struct givers *giver
 		if (chunk->parts[i].bytes && !is_giver(givers, chunk->parts[i].person))
 			return false;
 	return true;
+}
+
+static struct givers wasters_of(const struct kept_chunk *chunk)
+{
+	struct givers wasters = { .n = 0 };
+
+	for (size_t i = 0; i < chunk->n_parts && wasters.n < PERSONS_MOST; i++)
+		if (chunk->parts[i].is_waste)
+			wasters.persons[wasters.n++] = chunk->parts[i].person;
+	return wasters;
 }
 
 static bool begin_reading(struct window_anew *anew, const struct kept_chunk *chunk)
@@ -356,17 +396,17 @@ static void pack(struct window_anew *anew, struct chunk_head *head, struct buf *
 	packer_add(anew->packer, head, anew->raw.data, anew->raw.len, out);
 }
 
-/* The same chunk without their events; NULL: there are no others. */
-static struct kept_chunk *chunk_without(struct window *window, const struct kept_chunk *old,
-                                        const struct givers *givers)
+/* The same chunk without what was given up; NULL: there is nothing else. */
+static struct kept_chunk *chunk_without_waste(struct window *window, const struct kept_chunk *old)
 {
+	const struct givers givers = wasters_of(old);
 	struct window_anew *anew = window->anew ? window->anew : anew_new();
 	struct chunk_head names = { .type = CHUNK_NAMES }, head;
 	struct kept_chunk *chunk;
 	bool others;
 
 	window->anew = anew;
-	others = begin_reading(anew, old) && encode_others(window, givers);
+	others = begin_reading(anew, old) && encode_others(window, &givers);
 	buf_reset(&anew->names);
 	buf_reset(&anew->events);
 	encoder_take_names(anew->encoder, &anew->raw);
@@ -382,71 +422,73 @@ static struct kept_chunk *chunk_without(struct window *window, const struct kept
 
 		*part = old->parts[i];
 		part->events = part->bytes = 0;
+		part->is_waste = false;
 	}
 	take_parts(chunk, &anew->parts);
 	return chunk;
 }
 
-/* What they have in the old one is told with the new one, or, where there is none, with the next:
- * what was told with it as well. */
-static void tell_given(struct window *window, const struct kept_chunk *old,
-                       const struct givers *givers, struct kept_chunk *with, bool is_next)
+/* What was given up of a chunk of which nothing is left is told with the next. */
+static void tell_with_next(const struct kept_chunk *old, struct kept_chunk *next)
 {
 	for (size_t i = 0; i < old->n_parts; i++) {
 		const struct part *from = &old->parts[i];
-		uint64_t given = is_giver(givers, from->person) ? from->events : 0;
-		uint64_t before = is_next ? from->given + from->before + given : 0;
-		uint64_t until_ns = given ? old->head.last_ns : from->until_ns;
 		struct part *part;
 
-		window->figures.events_given += given;
-		if (!given && !before)
+		if (!from->given && !from->before)
 			continue;
-		part = part_of(with, from->person);
-		part->given += is_next ? 0 : given;
-		part->before += before;
-		if (until_ns > part->until_ns)
-			part->until_ns = until_ns;
+		part = part_of(next, from->person);
+		part->before += from->given + from->before;
+		if (from->until_ns > part->until_ns)
+			part->until_ns = from->until_ns;
 	}
 }
 
-static void give_up(struct window *window, struct kept_chunk **at, const struct givers *givers)
+static void take_waste_out(struct window *window, struct kept_chunk **at)
 {
-	struct kept_chunk *old = *at, *chunk = NULL, *next = *next_events(&old->next);
+	struct kept_chunk *old = *at, *chunk = NULL;
 
-	if (!is_all_of(old, givers))
-		chunk = chunk_without(window, old, givers);
+	if (!is_all_of(old, &(struct givers){ .n = 0 }))
+		chunk = chunk_without_waste(window, old);
 	if (!chunk && at == next_events(&window->first)) {
 		drop_oldest(window);
 		return;
 	}
-	tell_given(window, old, givers, chunk ? chunk : next, !chunk);
+	if (!chunk)
+		tell_with_next(old, *next_events(&old->next));
 	chunk_take(window, at);
 	if (chunk)
 		chunk_put(window, at, chunk);
 	chunk_free(old);
 }
 
-/* The last event chunk is nobody's to give: what happened last is what somebody asks for. */
+/*
+ * From the oldest chunk on, until one becomes smaller, or another user has most. The last event
+ * chunk is nobody's to give: what happened last is what somebody asks for.
+ */
 static void make_room(struct window *window)
 {
 	struct kept_chunk **at = next_events(&window->first);
-	struct givers givers;
-	uint64_t most;
+	uint64_t most = quota_most(&window->shares);
+	struct givers givers, older = { .n = 0 };
 
-	if (!window->shared || !window->shares.taken) {
-		drop_oldest(window);
-		return;
-	}
-	most = quota_most(&window->shares);
-	while (*at && !has_bytes_of(*at, most))
+	while (window->shared && window->shares.taken && *next_events(&(*at)->next)) {
+		if (has_bytes_of(*at, most)) {
+			givers = givers_of(window, *at, most, &older);
+			if (!older.n && is_all_of(*at, &givers))
+				break; /* nobody has anything older */
+			give(window, *at, &givers);
+			if ((*at)->waste_bytes * WASTE_PART >= (*at)->bytes) {
+				take_waste_out(window, at);
+				return;
+			}
+			if (quota_most(&window->shares) != most)
+				return;
+		}
+		add_owners(*at, &older);
 		at = next_events(&(*at)->next);
-	if (!*at || !*next_events(&(*at)->next)) {
-		drop_oldest(window);
-		return;
 	}
-	givers = givers_of(window, *at, most);
-	give_up(window, at, &givers);
+	drop_oldest(window);
 }
 
 /* ---- what goes ----------------------------------------------------------------------------- */
@@ -505,16 +547,30 @@ uint64_t window_begin_ns(const struct window *window)
 	return window->n_event_chunks ? begin_ns : 0;
 }
 
-int window_write(const struct window *window, struct file_out *out, struct err *err)
+static int write_chunk(const struct kept_chunk *chunk, struct file_out *out, struct err *err)
 {
 	int r = 0;
 
+	if (chunk->names_bytes)
+		r = file_out_chunk(out, chunk->data, chunk->names_bytes, err);
+	return r ? r
+	         : file_out_chunk(out, chunk->data + chunk->names_bytes,
+	                          chunk->bytes - chunk->names_bytes, err);
+}
+
+/* Of further chunks what was given up is there as well: it is no more than was told. */
+int window_write(struct window *window, struct file_out *out, struct err *err)
+{
+	unsigned cleaned = 0;
+	int r = 0;
+
 	for (const struct kept_chunk *chunk = window->first; chunk && !r; chunk = chunk->next) {
-		if (chunk->names_bytes)
-			r = file_out_chunk(out, chunk->data, chunk->names_bytes, err);
-		if (!r)
-			r = file_out_chunk(out, chunk->data + chunk->names_bytes,
-			                   chunk->bytes - chunk->names_bytes, err);
+		bool clean = chunk->waste_bytes && cleaned++ < CLEANED_MOST;
+		struct kept_chunk *rest = clean ? chunk_without_waste(window, chunk) : NULL;
+
+		r = write_chunk(rest ? rest : chunk, out, err);
+		if (rest)
+			chunk_free(rest);
 	}
 	return r;
 }

@@ -5,7 +5,8 @@
  *
  * Where it is shared, users have it in equal parts, and what others leave of theirs: who has most
  * of the bytes gives his oldest events, also from between those of others. So what is held of each
- * is all since some moment, and nobody's is pushed out by another's.
+ * is all since some moment, and nobody's is pushed out by another's. A chunk is made anew when a
+ * quarter of it was given up, and no sooner: so what comes in never waits for many of them.
  */
 #pragma once
 
@@ -37,7 +38,7 @@ void window_until(struct window *window, uint64_t now_ns);
 void window_shorten(struct window *window, uint64_t last_ns);
 
 /* All that is kept, in its order. */
-int window_write(const struct window *window, struct file_out *out, struct err *err);
+int window_write(struct window *window, struct file_out *out, struct err *err);
 
 /* When the first of what is kept began; 0: nothing is. */
 uint64_t window_begin_ns(const struct window *window);

@@ -3,6 +3,7 @@
 #include "trace_events.h"
 
 #include "base/array.h"
+#include "base/clock.h"
 
 #define SECOND_US 1000000.0
 #define ANN       1001
@@ -248,6 +249,55 @@ static void test_any_number_of_users_share(void **state)
 	keeper_free(&keeper);
 }
 
+/* Calls of `most`, but every 5,000th, which is of `one`, at times that cannot be packed well. The
+ * longest time that sixteen of them took, of a processor. */
+static uint64_t flood(uint64_t most, uint64_t one, unsigned calls, double *at_us)
+{
+	uint64_t last_ns = clock_of_ns(CLOCK_THREAD_CPUTIME_ID), longest_ns = 0, now_ns;
+	static uint64_t random = 1;
+
+	for (unsigned i = 1; i <= calls; i++) {
+		random = random * 6364136223846793005 + 1442695040888963407;
+		put_call(i % 5000 ? most : one, *at_us += 1 + (double)(random >> 52) / 1000, false);
+		if (i % 16)
+			continue;
+		now_ns = clock_of_ns(CLOCK_THREAD_CPUTIME_ID);
+		longest_ns = now_ns - last_ns > longest_ns ? now_ns - last_ns : longest_ns;
+		last_ns = now_ns;
+	}
+	return longest_ns;
+}
+
+/*
+ * One user has an event in each of many chunks that are another's, and then comes to have most: all
+ * of these would be unpacked and packed again for the one next chunk. Two users can make that.
+ */
+static void test_who_has_a_little_in_many_chunks_stops_nobody(void **state)
+{
+	struct writer_left_out left;
+	struct writer_stats stats;
+	struct trace_file *file;
+	struct keeper keeper;
+	uint64_t each_ns, longest_ns;
+	double first, at_us = 0;
+	unsigned n = 0;
+
+	begin_window(600, 2 << 20);
+	do {
+		each_ns = flood(BOB, ANN, 100000, &at_us);
+		writer_stats(writer, &stats);
+	} while (++n < 100 && stats.bytes < (2 << 20) * 9 / 10);
+	longest_ns = flood(ANN, ANN, n * 120000, &at_us);
+	assert_true(longest_ns < 20 * each_ns + 1000000);
+	file = snapshot(at_us / SECOND_US + 1, &keeper);
+	assert_true(held_of(&keeper, ANN, &first) > 0);
+	assert_in_range(writer_left_out(writer, &left, 1), 1, 2);
+	assert_int_equal(left.person, ANN);
+	assert_true(left.until_ns <= US(first * SECOND_US) + 1000);
+	trace_close(file);
+	keeper_free(&keeper);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, end_window)
 
 int main(void)
@@ -258,6 +308,7 @@ int main(void)
 		TEST(test_what_is_held_of_one_who_floods_is_whole_since_some_moment),
 		TEST(test_one_who_comes_later_gets_his_part),
 		TEST(test_any_number_of_users_share),
+		TEST(test_who_has_a_little_in_many_chunks_stops_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
