@@ -420,13 +420,18 @@ static void unhook(struct capture *c)
 	c->programs = NULL;
 }
 
-/* By signals, which the command gets then: they end nothing of cuscope's. */
+/* By signals, which the command gets then: they end nothing of cuscope's. Who has sent two while
+ * the trace ended does not wait for a command that heeds none. */
 static int wait_for_command(struct capture *c)
 {
 	struct err unsaid = { 0 };
 	int status;
 
 	last_resort_end();
+	if (c->signalled > 1) {
+		session_hold_back_end(&c->options, &unsaid);
+		return -c->last_signal;
+	}
 	status = hold_wait(c->hold, !c->stopping);
 	session_hold_back_end(&c->options, &unsaid);
 	return status;
@@ -454,8 +459,10 @@ int capture_finish(struct capture *c)
 		unhook(c); /* what runs on is to run as fast as before */
 		if (c->options.unhooked)
 			c->options.unhooked(c->options.data);
-		capture_notice(c, "the %s is over; waiting for the command (process %d) to end",
-		               c->options.taken ? c->options.taken : "trace", c->command_pid);
+		if (c->signalled < 2)
+			capture_notice(
+				c, "the %s is over; waiting for the command (process %d) to end",
+				c->options.taken ? c->options.taken : "trace", c->command_pid);
 		status = wait_for_command(c);
 	}
 	if (status < 0) {

@@ -318,6 +318,7 @@ static void on_signal(struct capture *c)
 			continue;
 		}
 		c->signalled++;
+		c->last_signal = (int)info.ssi_signo;
 		if (c->hold && !c->stopping)
 			hold_pass_on(c->hold, (int)info.ssi_signo, (pid_t)info.ssi_pid);
 		c->stop_at_ns = c->hold && !c->stopping ? now + GRACE_NS : now;

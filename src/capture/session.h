@@ -104,6 +104,7 @@ struct capture {
 	bool stopping;             /* a first signal came: a command gets a moment to end */
 	uint64_t stop_at_ns;
 	unsigned signalled;  /* how often */
+	int last_signal;     /* of these */
 	bool snapshot_asked; /* by SIGUSR2 */
 	uint64_t snapshot_at_ns;
 	bool summary_asked; /* by SIGUSR1 */
