@@ -71,22 +71,39 @@ static void note_found(void *data, void *what, const struct lines_part *parts, s
 	buf_free(&text);
 }
 
-static size_t look_up(int fd, uint64_t offset, const char *build_id, void (*reader)(int socket),
-                      struct found *found, struct source_lines_figures *figures)
+static size_t look_up_place(const struct source_lines_place *place, void (*reader)(int socket),
+                            struct found *found, struct source_lines_figures *figures)
 {
 	struct source_lines *lines = source_lines_new(reader);
-	const struct source_lines_place place = { fd, offset, in_dir("a.out"), build_id };
 	size_t left;
 
 	if (!lines)
 		SKIP("built without libdw");
 	*found = (struct found){ 0 };
-	source_lines_want(lines, &place, found);
+	source_lines_want(lines, place, found);
 	left = source_lines_wait(lines, 8 * SECOND);
 	source_lines_each(lines, note_found, NULL);
 	source_lines_figures(lines, figures);
 	source_lines_free(lines);
 	return left;
+}
+
+static size_t look_up(int fd, uint64_t offset, const char *build_id, void (*reader)(int socket),
+                      struct found *found, struct source_lines_figures *figures)
+{
+	const struct source_lines_place place = { fd, offset, in_dir("a.out"), build_id, false };
+
+	return look_up_place(&place, reader, found, figures);
+}
+
+/* Of a place whose function a symbol names. */
+static void look_up_named(int fd, uint64_t offset, struct found *found)
+{
+	const struct source_lines_place place = { fd, offset, in_dir("a.out"), NULL, true };
+	struct source_lines_figures figures;
+
+	assert_int_equal(look_up_place(&place, reader_main, found, &figures), 0);
+	assert_int_equal(figures.files, 1);
 }
 
 static void expect(int fd, const char *mark, const char *text)
@@ -135,11 +152,18 @@ static void test_names_of_inlined_functions_have_their_scopes(void **state)
 	close(fd);
 }
 
-static void test_a_file_without_debug_information_has_its_names(void **state)
+/* Of a file of half a million symbols that would take a second, and function_table.h has them. */
+static void test_a_file_without_debug_information_is_not_read(void **state)
 {
 	int fd = build(program, TARGET);
+	struct source_lines_figures figures;
+	struct found found;
 
-	expect(fd, "MARK INNER", "outer -:0 of 0");
+	assert_int_equal(
+		look_up(fd, offset_of(fd, "MARK INNER"), NULL, reader_main, &found, &figures), 0);
+	assert_string_equal(found.text, "");
+	assert_int_equal(figures.files, 0);
+	assert_int_equal(figures.places, 1);
 	close(fd);
 }
 
@@ -157,6 +181,19 @@ static void test_names_in_the_compressed_section(void **state)
 	fd = reopen();
 	look_up(fd, inner, NULL, reader_main, &found, &figures);
 	assert_string_equal(found.text, "outer -:0 of 0");
+	look_up_named(fd, inner, &found);
+	assert_string_equal(found.text, "");
+	close(fd);
+}
+
+static void test_of_a_function_that_is_known_the_lines_are_told(void **state)
+{
+	int fd = build(program, TARGET " -g");
+	struct found found;
+
+	look_up_named(fd, offset_of(fd, "MARK INNER"), &found);
+	assert_string_equal(found.text,
+	                    "inner a.c:4 of 2 < middle a.c:8 of 6 < outer a.c:13 of 10");
 	close(fd);
 }
 
@@ -581,8 +618,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_inlined_functions_and_their_lines),
 		cmocka_unit_test(test_names_of_inlined_functions_have_their_scopes),
-		cmocka_unit_test(test_a_file_without_debug_information_has_its_names),
+		cmocka_unit_test(test_a_file_without_debug_information_is_not_read),
 		cmocka_unit_test(test_names_in_the_compressed_section),
+		cmocka_unit_test(test_of_a_function_that_is_known_the_lines_are_told),
 		cmocka_unit_test(test_a_stripped_file_tells_nothing),
 		cmocka_unit_test(test_debug_information_without_an_end),
 		cmocka_unit_test(test_damaged_debug_information),

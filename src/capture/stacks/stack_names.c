@@ -138,7 +138,7 @@ static void want_lines(struct stack_names *names, const struct frame *found,
                        const struct stack_frame *frame)
 {
 	const struct source_lines_place place = { found->fd, found->offset, found->path,
-		                                  found->build_id };
+		                                  found->build_id, found->function != NULL };
 
 	source_lines_want(names->lines, &place, (void *)frame);
 }

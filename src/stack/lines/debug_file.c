@@ -268,16 +268,16 @@ static bool has_section(const struct sections *sections, const char *name)
 	return false;
 }
 
-static bool has_own(int fd)
+static void find_own(int fd, struct debug_files *found)
 {
 	struct sections sections;
-	bool has;
 
-	if (!open_sections(fd, &sections))
-		return true; /* nothing can be told of it in any case */
-	has = has_section(&sections, ".debug_info") || has_section(&sections, ".zdebug_info");
+	if (!open_sections(fd, &sections)) /* nothing can be told of it in any case */
+		return;
+	found->lacking =
+		!has_section(&sections, ".debug_info") && !has_section(&sections, ".zdebug_info");
+	found->packed = found->lacking && has_section(&sections, ".gnu_debugdata");
 	elf_image_close(&sections.image);
-	return has;
 }
 
 /* The debug file is root's, or the file that is mapped is looked into itself. */
@@ -343,7 +343,8 @@ void debug_files_find(int fd, const uint8_t *id, size_t id_bytes, const char *pa
 		found->debug = debug_file_cached(id, id_bytes);
 	found->alt =
 		found->debug >= 0 ? find_alt_of_root(found->debug, found) : find_alt(fd, found);
-	found->lacking = found->debug < 0 && !has_own(fd);
+	if (found->debug < 0)
+		find_own(fd, found);
 }
 
 void debug_files_take(struct debug_files *found, int debug)

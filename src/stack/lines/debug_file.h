@@ -21,6 +21,7 @@ struct debug_files {
 	int debug, alt; /* by path only (O_PATH) */
 	uint32_t crc;   /* that the file says `debug` has; 0 where it was found by build id */
 	bool lacking;   /* there is neither `debug`, nor debug information in the file itself */
+	bool packed;    /* it has symbols beside its tables of them: .gnu_debugdata */
 	uint8_t alt_id[DEBUG_ID_MAX]; /* of `alt`, whether it was found or not */
 	size_t alt_id_bytes;          /* 0: none is named */
 };

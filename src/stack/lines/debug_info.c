@@ -529,7 +529,8 @@ static const char *symbol_at(struct debug_info *info, uint64_t address)
 	             : NULL;
 }
 
-void debug_info_find(struct debug_info *info, uint64_t offset, struct lines_answer *answer)
+void debug_info_find(struct debug_info *info, uint64_t offset, bool named,
+                     struct lines_answer *answer)
 {
 	uint64_t address;
 
@@ -541,7 +542,7 @@ void debug_info_find(struct debug_info *info, uint64_t offset, struct lines_answ
 		find_parts(info, address + info->bias - info->dwarf_bias, answer);
 	if (!answer->n)
 		answer->n = 1;
-	if (!answer->parts[answer->n - 1].function)
+	if (!named && !answer->parts[answer->n - 1].function)
 		answer->parts[answer->n - 1].function = symbol_at(info, address + info->bias);
 	if (answer->n > 1 || answer->parts[0].function || answer->parts[0].line)
 		answer->status = LINES_OK;
@@ -564,7 +565,8 @@ struct debug_info *debug_info_open(const struct debug_info_files *files)
 	return NULL;
 }
 
-void debug_info_find(struct debug_info *info, uint64_t offset, struct lines_answer *answer)
+void debug_info_find(struct debug_info *info, uint64_t offset, bool named,
+                     struct lines_answer *answer)
 {
 	memset(answer, 0, sizeof(*answer));
 	answer->status = LINES_NOTHING;

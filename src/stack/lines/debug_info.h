@@ -22,5 +22,9 @@ const char *debug_info_version(void);
 /* Takes the descriptors. NULL where nothing can be told of the file. */
 struct debug_info *debug_info_open(const struct debug_info_files *files);
 
-/* Texts of the answer are good until the next call. */
-void debug_info_find(struct debug_info *info, uint64_t offset, struct lines_answer *answer);
+/*
+ * Texts of the answer are good until the next call. `named`: the function is known by a symbol of
+ * the file, so its symbols, which may be half a million, are not listed for it.
+ */
+void debug_info_find(struct debug_info *info, uint64_t offset, bool named,
+                     struct lines_answer *answer);

@@ -248,7 +248,7 @@ void reader_main(int socket)
 	found.status = info ? LINES_OK : LINES_NOTHING;
 	process_answer(socket, &found);
 	while (info && worker_receive(socket, &request, sizeof(request), &fd) == sizeof(request)) {
-		debug_info_find(info, request.offset, &found);
+		debug_info_find(info, request.offset, request.what == LINES_FIND_NAMED, &found);
 		process_answer(socket, &found);
 	}
 	_exit(0);

@@ -34,11 +34,12 @@
 #define LINES_ANSWER_BYTES 65536 /* of one message */
 
 enum lines_what {
-	LINES_MAIN = 1, /* the file that is mapped; with a descriptor, as the two below */
-	LINES_DEBUG,    /* the file that its debug information was moved to */
-	LINES_ALT,      /* what several such have in common (dwz) */
-	LINES_READY,    /* give up all rights, and look at the files; answered without parts */
-	LINES_FIND,     /* what is at an offset of the main file */
+	LINES_MAIN = 1,   /* the file that is mapped; with a descriptor, as the two below */
+	LINES_DEBUG,      /* the file that its debug information was moved to */
+	LINES_ALT,        /* what several such have in common (dwz) */
+	LINES_READY,      /* give up all rights, and look at the files; answered without parts */
+	LINES_FIND,       /* what is at an offset of the main file */
+	LINES_FIND_NAMED, /* the same of a place whose function is known by a symbol */
 };
 
 struct lines_request {

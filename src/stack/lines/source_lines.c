@@ -237,12 +237,13 @@ static void begin_thread(struct source_lines *lines)
 	                    !pthread_create(&lines->thread, NULL, source_lines_work, lines);
 }
 
-static void add_place(struct source_lines *lines, struct source_lines_file *file, uint64_t offset,
-                      void *what)
+static void add_place(struct source_lines *lines, struct source_lines_file *file,
+                      const struct source_lines_place *of, void *what)
 {
 	struct asked_place *place = MAP_ADD(lines->by_what, what, &what);
 
-	place->offset = offset;
+	place->offset = of->offset;
+	place->named = of->named;
 	place->file = file;
 	place->next_of_all = lines->all;
 	lines->all = place;
@@ -280,7 +281,7 @@ void source_lines_want(struct source_lines *lines, const struct source_lines_pla
 			HASH_DEL(lines->by_what, known);
 			known->what = NULL;
 		}
-		add_place(lines, file, place->offset, what);
+		add_place(lines, file, place, what);
 	}
 }
 

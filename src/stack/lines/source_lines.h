@@ -13,7 +13,9 @@
  * process hang, lie, or end LINES_CRASHES_MAX times nothing more is asked: that is counted, and
  * told in a sentence.
  *
- * Files are held open, so that those of programs that ended are read all the same.
+ * Files are held open, so that those of programs that ended are read all the same. One without
+ * debug information is not read: what its tables of symbols say is known (function_table.h). So
+ * are most of PyTorch's.
  *
  * Where DEBUGINFOD_URLS is set for cuscope, debug files that a file lacks are fetched
  * (debug_fetch.h), one at a time, by a second thread; places of that file wait. A minute for the
@@ -46,6 +48,7 @@ struct source_lines_place {
 	uint64_t offset;
 	const char *path;     /* as its process names it */
 	const char *build_id; /* in hexadecimal; NULL: none */
+	bool named;           /* its function is known: only lines and inlined functions are not */
 };
 
 /*

@@ -62,6 +62,7 @@ struct asked_place {
 	uint64_t offset;
 	struct source_lines_file *file;
 	struct found_parts *found;
+	bool named;
 	bool told; /* by source_lines_each() */
 	struct asked_place *next, *next_of_all;
 	UT_hash_handle hh;

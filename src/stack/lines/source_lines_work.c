@@ -181,7 +181,8 @@ static bool ask_next(struct source_lines *lines, struct source_lines_file *file)
 	int rc;
 
 	pthread_mutex_unlock(&lines->lock);
-	rc = reader_ask(&file->reader, LINES_FIND, place->offset, FIND_MS, &lines->stop, &answer);
+	rc = reader_ask(&file->reader, place->named ? LINES_FIND_NAMED : LINES_FIND, place->offset,
+	                FIND_MS, &lines->stop, &answer);
 	answer.n = rc ? 0 : answer.n;
 	make_plain(&answer, file->person->id);
 	pthread_mutex_lock(&lines->lock);
@@ -211,6 +212,9 @@ static bool make_ready(struct source_lines *lines, struct source_lines_file *fil
 	if (file->reader.worker.pid)
 		return true;
 	if (!has_others(lines, file))
+		return false;
+	file->over = file->others.lacking && !file->others.packed;
+	if (file->over)
 		return false;
 	make_room(lines);
 	pthread_mutex_unlock(&lines->lock);
