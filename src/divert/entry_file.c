@@ -90,6 +90,8 @@ int entry_module_judge(int fd, const char *what, struct entry_function **functio
 #define GRAIN        32 /* bytes of code for one bit of near_entry */
 #define HITS_MAX     65536
 
+#define EACH_BYTE(byte) (0x0101010101010101ull * (byte))
+
 /* What may be a branch: where it ends, and which byte of which function it leads to. */
 struct targets_hit {
 	uint64_t end;
@@ -183,25 +185,55 @@ static void note_hit(struct entry_targets *targets, uint64_t end, uint64_t targe
 		                                                 .offset = (uint8_t)offset };
 }
 
+/* Where a byte of `bytes` is 0, its highest bit; bits above such a one mean nothing. */
+static uint64_t zero_bytes(uint64_t bytes)
+{
+	return (bytes - EACH_BYTE(0x01)) & ~bytes & EACH_BYTE(0x80);
+}
+
+/* The same of bytes that may begin a branch. `next` is what follows each of them. */
+static uint64_t branches_in(uint64_t bytes, uint64_t next)
+{
+	return zero_bytes((bytes & EACH_BYTE(0xfe)) ^ EACH_BYTE(0xe8)) |
+	       (zero_bytes(bytes ^ EACH_BYTE(0x0f)) &
+	        zero_bytes((next & EACH_BYTE(0xf0)) ^ EACH_BYTE(0x80)));
+}
+
+static void search_byte(struct entry_targets *targets, const uint8_t *code, size_t bytes, size_t at,
+                        uint64_t address)
+{
+	size_t distance_at;
+	int32_t distance;
+
+	if ((code[at] & 0xfe) == 0xe8)
+		distance_at = at + 1;
+	else if (code[at] == 0x0f && (code[at + 1] & 0xf0) == 0x80)
+		distance_at = at + 2;
+	else
+		return;
+	if (distance_at + sizeof(distance) > bytes)
+		return;
+	memcpy(&distance, code + distance_at, sizeof(distance));
+	note_hit(targets, address + distance_at + sizeof(distance),
+	         address + distance_at + sizeof(distance) + (uint64_t)(int64_t)distance);
+}
+
+/* Eight bytes at a time: of libnccl 200 MB are mapped as code, most of which is code of GPUs. */
 static void search_part(struct entry_targets *targets, const uint8_t *code, size_t bytes,
                         uint64_t address)
 {
-	for (size_t at = 0; at + 1 < bytes; at++) {
-		size_t distance_at;
-		int32_t distance;
+	uint64_t here, next, found;
+	size_t at;
 
-		if ((code[at] & 0xfe) == 0xe8)
-			distance_at = at + 1;
-		else if (code[at] == 0x0f && (code[at + 1] & 0xf0) == 0x80)
-			distance_at = at + 2;
-		else
-			continue;
-		if (distance_at + sizeof(distance) > bytes)
-			continue;
-		memcpy(&distance, code + distance_at, sizeof(distance));
-		note_hit(targets, address + distance_at + sizeof(distance),
-		         address + distance_at + sizeof(distance) + (uint64_t)(int64_t)distance);
+	for (at = 0; at + sizeof(here) < bytes; at += sizeof(here)) {
+		memcpy(&here, code + at, sizeof(here));
+		memcpy(&next, code + at + 1, sizeof(next));
+		for (found = branches_in(here, next); found; found &= found - 1)
+			search_byte(targets, code, bytes, at + (size_t)__builtin_ctzll(found) / 8,
+			            address);
 	}
+	for (; at + 1 < bytes; at++)
+		search_byte(targets, code, bytes, at, address);
 }
 
 /* Parts overlap by all but one byte of the longest branch: some are found twice. */

@@ -83,6 +83,23 @@ static void test_all_branches_of_32_bits_are_seen(void **state)
 	       ENTRY_JUMPED_INTO, 1);
 }
 
+/* Code is looked at eight bytes at a time; other beginnings, which lead nowhere, stand before it.
+ */
+static void test_a_branch_is_seen_wherever_it_stands(void **state)
+{
+	for (int at = 0; at < 18; at++) {
+		struct buf code = { 0 };
+
+		buf_puts(&code, FRAMED("target", PROLOGUE) BEGIN("other"));
+		buf_printf(&code, ".fill %d, 1, %s\n", at / 2, at % 4 < 2 ? "0xe8" : "0x0f");
+		buf_puts(&code, at % 2 ? JUMP_TO("target + 4")
+		                       : ".byte 0x0f, 0x8f\n.long target + 4 - (. + 4)\n");
+		buf_puts(&code, END("other"));
+		expect(judge(code.data), ENTRY_JUMPED_INTO, 4);
+		buf_free(&code);
+	}
+}
+
 /* Code is read 256 KiB at a time, from the begin of its segment, where the target is. */
 static void test_a_jump_across_what_is_read_at_a_time_is_seen(void **state)
 {
@@ -232,6 +249,7 @@ int main(void)
 		cmocka_unit_test(test_an_ordinary_function_can_be_diverted),
 		cmocka_unit_test(test_a_jump_from_another_function_is_seen),
 		cmocka_unit_test(test_all_branches_of_32_bits_are_seen),
+		cmocka_unit_test(test_a_branch_is_seen_wherever_it_stands),
 		cmocka_unit_test(test_a_jump_across_what_is_read_at_a_time_is_seen),
 		cmocka_unit_test(test_what_looks_like_a_jump_within_an_instruction_is_none),
 		cmocka_unit_test(test_a_jump_behind_what_looks_like_one_is_seen),
