@@ -2,6 +2,7 @@
 #include "base/later.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -169,11 +170,12 @@ static void close_files(const int *fds, size_t count)
 
 	for (int fd = 0; fd < limit && fd < FILES_MAX; fd++) {
 		char link[32], name[16] = "";
-		bool stays = is_among(fd, fds, count);
 
+		if (is_among(fd, fds, count) || fcntl(fd, F_GETFD) < 0)
+			continue;
 		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-		if (!stays && readlink(link, name, sizeof(name) - 1) > 0 &&
-		    (fds || strncmp(name, "anon_inode:", 11)))
+		if (fds || (readlink(link, name, sizeof(name) - 1) > 0 &&
+		            strncmp(name, "anon_inode:", 11)))
 			close(fd);
 	}
 }
