@@ -5,7 +5,9 @@
  * of its busiest thread, else, where all launches are alike, by the pauses between them.
  *
  * Nested loops have several periods. The smallest that is stable is taken: the micro-batch of a
- * step that is made of several, unless ranges name the step.
+ * step that is made of several, unless ranges name the step. Layers of a network are as stable
+ * where each takes a millisecond; what lies between the last of a step and the first of the next
+ * tells that they are no steps.
  *
  * (node/steps.h judges steps while they happen, and keeps no recording.)
  */

@@ -6,6 +6,10 @@
  * then what part of the time lies between two that have this distance. All of it is by time and by
  * count: a step that sleeps for most of its time has all of its time in one distance, between any
  * two launches of a kernel that lie around it.
+ *
+ * Layers of a network repeat as steps do. They are told by what is between the last of a step and
+ * the first of the next: it is much longer than the others, or has other launches, and something
+ * longer is as regular as a clock.
  */
 #include "account/steps_period.h"
 
@@ -14,6 +18,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/order.h"
 #include "base/xalloc.h"
 
 #define CONTEXTS_MAX 65535u /* of each length; those that come later are not looked at */
@@ -27,6 +32,9 @@
 #define LEAST        3    /* distances */
 #define LASTS        0.1  /* of the time lies between the first and the last */
 #define MOST_OF      0.5  /* launches: a period is of so many, and so many repeat in it */
+#define PART_MEAN    1.5  /* times the median is the mean of what may be parts of a step, */
+#define PART_ODD     16   /* or one of so many has other launches, */
+#define WHOLE        0.95 /* if so much of the time and of its distances is one of a step */
 
 struct context {
 	uint64_t hash;
@@ -178,24 +186,32 @@ static void add_times(struct contexts *contexts, const struct step_launch *launc
 	}
 }
 
+static const unsigned lengths[] = { 1, 2, 4, KEYS_MAX }; /* of contexts */
+
 /* ---- choosing -------------------------------------------------------------------------------- */
 
 /* How good a period has to be; the first that one is found for is taken. */
 static const struct wanted {
-	double share;
+	double share; /* of the time, */
+	double often; /* of the distances, and of the time from the first launch to the last */
+	double lasts;
 	uint64_t least_ns;
-	bool single; /* periods of one launch */
+	size_t least; /* launches */
+	bool single;  /* periods of one launch */
 } wanted[] = {
-	{ STABLE, STEPS_PART_NS, false },      { STABLE, 0, false },
-	{ LESS_STABLE, STEPS_PART_NS, false }, { LESS_STABLE, 0, false },
-	{ STABLE, STEPS_PART_NS, true },
+	{ STABLE, OFTEN, LASTS, STEPS_PART_NS, 2, false },
+	{ STABLE, OFTEN, LASTS, 0, 2, false },
+	{ LESS_STABLE, OFTEN, LASTS, STEPS_PART_NS, 2, false },
+	{ LESS_STABLE, OFTEN, LASTS, 0, 2, false },
+	{ STABLE, OFTEN, LASTS, STEPS_PART_NS, 1, true },
 };
 
 /* What comes a few times while a program starts is not what it does over and over later. */
-static bool lasts(const struct context *context, const struct step_launch *launches, size_t n)
+static bool lasts(const struct context *context, const struct step_launch *launches, size_t n,
+                  double share)
 {
 	return (double)since(launches, context->first, context->last - 1) >=
-	       LASTS * (double)since(launches, 0, n - 1);
+	       share * (double)since(launches, 0, n - 1);
 }
 
 static bool is_wanted(const struct context *context, const struct step_launch *launches, size_t n,
@@ -203,10 +219,11 @@ static bool is_wanted(const struct context *context, const struct step_launch *l
 {
 	double all = (double)context->usual_ns + (double)context->odd_ns;
 
-	return context->n_usual >= LEAST && context->n_usual >= OFTEN * context->distances &&
+	return context->n_usual >= LEAST && context->n_usual >= want->often * context->distances &&
 	       (double)context->usual_ns >= want->share * all &&
 	       context->usual_ns / context->n_usual >= want->least_ns &&
-	       (context->usual == 1) == want->single && lasts(context, launches, n);
+	       context->usual >= want->least && (context->usual == 1) == want->single &&
+	       lasts(context, launches, n, want->lasts);
 }
 
 /*
@@ -262,9 +279,59 @@ static bool is_better(const struct steps_period *one, const struct steps_period 
 	                                              : one->launches < than->launches;
 }
 
+ORDER_BY(compare_lengths, uint64_t, ORDER_OF(*a, *b));
+
+static bool may_be_parts(const struct steps_period *period, const struct step_launch *launches,
+                         size_t n)
+{
+	uint64_t *took = xcalloc(n, sizeof(*took)), sum = 0;
+	size_t count = 0, odd = 0, last = n;
+	bool may;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!steps_period_begins(period, launches, i))
+			continue;
+		if (last < n) {
+			took[count] = since(launches, last, i);
+			sum += took[count++];
+			odd += !is_near(i - last, period->launches);
+		}
+		last = i;
+	}
+	SORT(took, count, compare_lengths);
+	may = count && (odd * PART_ODD >= count ||
+	                (double)sum >= PART_MEAN * (double)took[count / 2] * (double)count);
+	free(took);
+	return may;
+}
+
+/* Takes the step's period where what was found are its parts. */
+static void take_whole(struct contexts *contexts, const struct step_launch *launches, size_t n,
+                       struct steps_period *period)
+{
+	const struct wanted want = { .share = WHOLE,
+		                     .often = WHOLE,
+		                     .lasts = MOST_OF,
+		                     .least_ns = STEPS_PART_NS,
+		                     .least = period->launches + period->launches / 2 };
+	struct steps_period found;
+
+	for (size_t l = 0; l < ARRAY_SIZE(lengths); l++) {
+		if (!find_contexts(contexts, launches, n, lengths[l]))
+			return;
+		add_times(contexts, launches, n, false);
+		add_times(contexts, launches, n, true);
+		if (!choose(contexts, launches, n, &want, &found) ||
+		    !repeats(contexts, n, found.launches))
+			continue;
+		*period = found;
+		period->keys = lengths[l];
+		return;
+	}
+}
+
 bool steps_period_of_keys(const struct step_launch *launches, size_t n, struct steps_period *period)
 {
-	static const unsigned lengths[] = { 1, 2, 4, KEYS_MAX };
 	struct contexts contexts = { 0 };
 	struct steps_period found;
 	size_t best = ARRAY_SIZE(wanted);
@@ -292,6 +359,8 @@ bool steps_period_of_keys(const struct step_launch *launches, size_t n, struct s
 			best = w;
 		}
 	}
+	if (best < ARRAY_SIZE(wanted) && may_be_parts(period, launches, n))
+		take_whole(&contexts, launches, n, period);
 	FREE_ALL(contexts.all, contexts.slots, contexts.of_launch);
 	return best < ARRAY_SIZE(wanted);
 }

@@ -251,6 +251,42 @@ static void test_micro_batches_are_steps(void **state)
 	assert_in_range(steps.median_ns, TRAIN_NS + MS(2), TRAIN_NS + MS(2) + US(20));
 }
 
+/* Backward passes of six layers, as the thread that makes them launches them: the optimizer and
+ * the forward passes are another thread's. Layers are as long as steps are elsewhere. */
+static void test_layers_with_something_long_between_are_no_steps(void **state)
+{
+	begin();
+	for (unsigned i = 0; i < 100; i++) {
+		launch(90, US(30));
+		for (unsigned layer = 0; layer < 6; layer++)
+			for (uint32_t k = 0; k < 47; k++)
+				launch(1 + k, US(30));
+		pass(MS(8));
+	}
+	find();
+	assert_int_equal(steps.how, STEPS_LAUNCHES);
+	assert_int_equal(steps.period, 283);
+	assert_int_equal(steps.median_ns, 283 * US(30) + MS(8));
+	assert_int_equal(steps.n_apart, 0);
+}
+
+/* Six layers and a head that is a fifth of one. */
+static void test_layers_with_other_launches_between_are_no_steps(void **state)
+{
+	begin();
+	for (unsigned i = 0; i < 100; i++) {
+		for (unsigned layer = 0; layer < 6; layer++)
+			for (uint32_t k = 0; k < 40; k++)
+				launch(1 + k, US(30));
+		for (uint32_t k = 0; k < 8; k++)
+			launch(50 + k, US(30));
+	}
+	find();
+	assert_int_equal(steps.how, STEPS_LAUNCHES);
+	assert_int_equal(steps.period, 248);
+	assert_int_equal(steps.median_ns, 248 * US(30));
+}
+
 /* Thirty-two layers of five launches of 10 us, and a head. */
 static void test_layers_shorter_than_a_millisecond_are_no_steps(void **state)
 {
@@ -558,6 +594,8 @@ int main(void)
 		cmocka_unit_test(test_a_checkpoint_is_apart),
 		cmocka_unit_test(test_an_evaluation_every_fifty_steps_is_apart),
 		cmocka_unit_test(test_micro_batches_are_steps),
+		cmocka_unit_test(test_layers_with_something_long_between_are_no_steps),
+		cmocka_unit_test(test_layers_with_other_launches_between_are_no_steps),
 		cmocka_unit_test(test_layers_shorter_than_a_millisecond_are_no_steps),
 		cmocka_unit_test(test_short_steps_are_steps_where_nothing_longer_is_there),
 		cmocka_unit_test(test_runs_of_kernels_are_told_apart_by_what_is_before),
