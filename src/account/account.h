@@ -33,7 +33,8 @@ enum account_cause {
 	ACCOUNT_DRIVER,
 	/* it was not: */
 	ACCOUNT_COMPUTING,
-	ACCOUNT_GIL, /* another thread had it, and ran there */
+	ACCOUNT_COMPILING, /* a compiler runs, of kernels mostly */
+	ACCOUNT_GIL,       /* another thread had it, and ran there */
 	ACCOUNT_NO_CPU,
 	ACCOUNT_SLEEP,
 	ACCOUNT_DISK,
@@ -58,6 +59,12 @@ enum account_cause account_cause_of_rest(const struct fact_rest *rest);
 static inline bool account_cause_is_unknown(enum account_cause cause)
 {
 	return cause <= ACCOUNT_HOST;
+}
+
+/* A thread runs on a CPU, outside of CUDA. */
+static inline bool account_cause_computes(enum account_cause cause)
+{
+	return cause == ACCOUNT_COMPUTING || cause == ACCOUNT_COMPILING;
 }
 
 /* A wait on the way from the GPU's pause to its cause. Numbers; 0: none. */

@@ -84,7 +84,7 @@ static double change_sampled(const struct answer *answer, const struct answer_ch
 {
 	uint64_t sample_ns = answer->facts->run->stacks.sample_ns;
 
-	if ((change->cause != ACCOUNT_COMPUTING && change->cause != ACCOUNT_GIL) || !sample_ns)
+	if ((!account_cause_computes(change->cause) && change->cause != ACCOUNT_GIL) || !sample_ns)
 		return 1;
 	return (double)change->count * (double)sample_ns / change->gain_ns;
 }
@@ -100,7 +100,7 @@ static enum answer_sure change_sure(const struct answer *answer, const struct an
 		return ANSWER_NO;
 	if (unknown > 0.05 * account->ns || answer_lost_something(answer->facts->run) ||
 	    answer_lost_stacks(answer->facts->run) || sampled < 0.5 ||
-	    (change->cause == ACCOUNT_COMPUTING && account->unsampled_ns > account->sampled_ns))
+	    (account_cause_computes(change->cause) && account->unsampled_ns > account->sampled_ns))
 		return ANSWER_MOSTLY;
 	return ANSWER_YES;
 }

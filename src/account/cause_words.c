@@ -33,6 +33,8 @@ static const struct {
 	                        "The host is in a copy that it waits for." },
 	[ACCOUNT_DRIVER] = { "driver", "in other CUDA calls", "The host is in another CUDA call." },
 	[ACCOUNT_COMPUTING] = { "computing", "computing", "A thread runs on a CPU." },
+	[ACCOUNT_COMPILING] = { "compiling", "compiling",
+	                        "A compiler runs on a CPU: nvrtc, Triton, XLA, the driver's own." },
 	[ACCOUNT_GIL] = { "gil", "GIL held by another thread",
 	                  "A thread waits for Python's lock, and another that has it runs in this "
 	                  "place." },

@@ -142,6 +142,15 @@ enum place_rank chains_rank(struct chains *chains, const struct stack_frame *fra
 	return (enum place_rank)(known->rank - 1);
 }
 
+static enum place_compiler compiler_of(struct chains *chains, const struct stack_frame *frame)
+{
+	struct known_frame *known = known_of(chains, frame);
+
+	if (!known->compiler)
+		known->compiler = (uint8_t)place_compiler(frame);
+	return (enum place_compiler)known->compiler;
+}
+
 /* CHAINS_NONE where there is no room for another. */
 static uint32_t line_of(struct chains *chains, const struct stack_frame *frame)
 {
@@ -253,17 +262,39 @@ static bool is_comprehension_of(const struct stack_frame *inner, const struct st
 	return strlen(of) == length && !strncmp(name, of, length);
 }
 
+/* The innermost frame that needed a compiler: a line of a library's that the user calls. NULL: none
+ * did, or the user's own line does. */
+static const struct stack_frame *find_compiled(struct chains *chains, const struct users *users,
+                                               const struct stack_frame *const *frames,
+                                               bool *compiles)
+{
+	size_t i = users->innermost, caller = i;
+
+	*compiles = false;
+	while (i-- > 0 && !*compiles) {
+		enum place_compiler compiler = compiler_of(chains, frames[i]);
+
+		*compiles = compiler == PLACE_COMPILER;
+		if (compiler == PLACE_NO_COMPILER &&
+		    chains_rank(chains, frames[i]) == PLACE_PYTHON_LIBRARY)
+			caller = i;
+	}
+	return *compiles && users->python && caller < users->innermost ? frames[caller] : NULL;
+}
+
 /* The lines of a chain, innermost first; *cut: there are more. */
 static size_t find_lines(struct chains *chains, const struct stack_frame *const *frames, size_t n,
-                         uint32_t lines[CHAINS_DEPTH_MAX], bool *cut)
+                         uint32_t lines[CHAINS_DEPTH_MAX], bool *cut, bool *compiles)
 {
 	const struct stack whole = { .n_frames = n, .frames = frames };
 	const struct users users = find_users(chains, frames, n);
-	const struct stack_frame *place, *inner = NULL;
+	const struct stack_frame *place, *inner = find_compiled(chains, &users, frames, compiles);
 	uint32_t function = CHAINS_NONE;
 	size_t count = 0;
 
 	*cut = false;
+	if (inner && has_words(inner))
+		lines[count++] = line_of(chains, inner);
 	if (users.python && users.innermost == n)
 		n = 0; /* libraries alone */
 	for (size_t i = 0; i < n; i++) {
@@ -320,13 +351,14 @@ static void mark_jax(struct chains *chains, const struct stack_frame *const *fra
 		chains->nodes[node].jax = true;
 }
 
-static uint32_t look_at(struct chains *chains, const struct stack *stack)
+static struct known_stack look_at(struct chains *chains, const struct stack *stack)
 {
 	uint32_t lines[CHAINS_DEPTH_MAX], node = 0, next;
 	size_t n = part_frames(chains, stack), count;
-	bool cut;
+	bool cut, compiles;
 
-	count = find_lines(chains, chains->parted + chains->room_parted - n, n, lines, &cut);
+	count = find_lines(chains, chains->parted + chains->room_parted - n, n, lines, &cut,
+	                   &compiles);
 	chains->cut += cut;
 	while (count--) {
 		next = lines[count] == CHAINS_NONE ? CHAINS_NONE
@@ -338,19 +370,26 @@ static uint32_t look_at(struct chains *chains, const struct stack *stack)
 		node = next;
 	}
 	mark_jax(chains, chains->parted + chains->room_parted - n, n, node);
-	return node;
+	return (struct known_stack){ node + 1, compiles };
+}
+
+static struct known_stack known_stack_of(struct chains *chains, const struct stack *stack)
+{
+	struct known_stack *known = BY_ID(chains->by_stack, chains->n_by_stack, stack->id);
+
+	if (!known->node)
+		*known = look_at(chains, stack);
+	return *known;
 }
 
 uint32_t chains_of(struct chains *chains, const struct stack *stack)
 {
-	uint32_t *chain;
+	return stack ? known_stack_of(chains, stack).node - 1 : 0;
+}
 
-	if (!stack)
-		return 0;
-	chain = BY_ID(chains->by_stack, chains->n_by_stack, stack->id);
-	if (!*chain)
-		*chain = look_at(chains, stack) + 1;
-	return *chain - 1;
+bool chains_compile(struct chains *chains, const struct stack *stack)
+{
+	return stack && known_stack_of(chains, stack).compiles;
 }
 
 size_t chains_count(const struct chains *chains)

@@ -7,9 +7,10 @@
  * The user's are frames of Python that are not in folders of libraries, and inside of them native
  * ones whose line is known; in a stack without Python all native ones that are neither CUDA's, nor
  * a framework's, nor the system's (analysis/place.h). A stack that has none of them is one frame:
- * its place. A function that calls itself is one frame, at its innermost line, and one with its
- * comprehensions and generator expressions is, too. Frames that would be told with the same words
- * are one.
+ * its place. Where a compiler runs, the library's line that needed it is told within the user's: it
+ * says what was compiled. A function that calls itself is one frame, at its innermost line, and one
+ * with its comprehensions and generator expressions is, too. Frames that would be told with the
+ * same words are one.
  *
  * Frames belong to the source, so chains are asked and told until its end() has returned. What a
  * frame was in its source can come until then (struct stack_frame): what is asked in end() has all.
@@ -31,6 +32,9 @@ void chains_free(struct chains *chains);
 /* The node of a stack's chain; each stack is looked at once. 0, the root: NULL, or no frame that
  * has anything to be told by. */
 uint32_t chains_of(struct chains *chains, const struct stack *stack);
+
+/* A compiler runs in it. */
+bool chains_compile(struct chains *chains, const struct stack *stack);
 
 /* Nodes are the numbers below it; a parent's is less than its children's. */
 size_t chains_count(const struct chains *chains);

@@ -21,8 +21,9 @@ struct chains_node {
 };
 
 struct known_frame {
-	uint32_t line; /* and 1; 0: not asked yet */
-	uint8_t rank;  /* the same */
+	uint32_t line;    /* and 1; 0: not asked yet */
+	uint8_t rank;     /* the same */
+	uint8_t compiler; /* enum place_compiler; 0: not asked yet */
 };
 
 /* What a node has with all that it calls. */
@@ -54,7 +55,10 @@ struct chains {
 	size_t n_lines;
 	struct known_frame *by_frame; /* by the frame's id */
 	size_t n_by_frame;
-	uint32_t *by_stack; /* by the stack's id: the node and 1, 0: not looked at yet */
+	struct known_stack {
+		uint32_t node : 31;    /* and 1; 0: not looked at yet */
+		uint32_t compiles : 1; /* see chains_compile() */
+	} * by_stack;                  /* by the stack's id */
 	size_t n_by_stack;
 	const struct stack_frame **parted; /* the frames of the stack that is looked at */
 	size_t room_parted;

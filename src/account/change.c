@@ -94,7 +94,7 @@ static bool chain_is_below_alike(const struct chains *chains, uint32_t chain, ui
 static bool place_has(const struct facts *facts, const struct answer_change *change, uint32_t chain)
 {
 	return chain_is_below(facts->chains, chain, change->chain) ||
-	       ((change->cause == ACCOUNT_COMPUTING || change->cause == ACCOUNT_GIL) &&
+	       ((account_cause_computes(change->cause) || change->cause == ACCOUNT_GIL) &&
 	        chain_is_below_alike(facts->chains, chain, change->chain));
 }
 

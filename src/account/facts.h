@@ -54,6 +54,7 @@ struct fact_sample {
 	uint32_t chain;
 	bool fault;  /* the kernel handed it a page of memory */
 	bool copies; /* memory, at a place where the GPU's is copied */
+	bool compiles;
 };
 
 /* It could not go on: from begin to ready for a reason, from there to the end for want of a CPU. */

@@ -83,6 +83,7 @@ struct numbered {
 	uint32_t chain;
 	bool cut;      /* it ends before the program's begin */
 	bool copies;   /* its innermost function copies memory */
+	bool compiles; /* a compiler runs in it */
 	bool of_cuda;  /* of a thread of CUDA's */
 	bool for_cuda; /* and CUDA has called a function of the program's in it */
 };
@@ -142,6 +143,7 @@ static struct numbered *facts_number(struct facts *facts)
 		of->chain = chain_of_stack(facts, stack);
 		of->cut = stack->end != STACK_WHOLE && stack->end != STACK_BY_POINTERS;
 		of->copies = stack_copies(stack);
+		of->compiles = chains_compile(facts->chains, stack);
 		within = of->cut ? 0 : stack_of_cuda(facts->chains, stack);
 		of->of_cuda = within;
 		of->for_cuda = frames_have_programs(facts->chains, stack, within);
@@ -181,6 +183,7 @@ static void placer_samples(struct placer *placer, struct fact_thread *thread,
 			seen = of->chain;
 		thread->samples[i].chain = placer_chain(placer, of, seen);
 		thread->samples[i].copies = of->copies;
+		thread->samples[i].compiles = of->compiles;
 		thread_has(thread, of);
 	}
 }

@@ -42,7 +42,7 @@ static bool part_lacks_changes_cpu(const struct facts *facts, const struct answe
 {
 	return part->cause == ACCOUNT_NO_CPU && part->rival && change->thread != FACTS_NONE &&
 	       change->thread != change->account->thread &&
-	       (change->cause == ACCOUNT_COMPUTING || change->cause == ACCOUNT_GIL) &&
+	       (account_cause_computes(change->cause) || change->cause == ACCOUNT_GIL) &&
 	       facts->threads[change->thread].process->pid == part->rival;
 }
 

@@ -49,7 +49,7 @@ static void rank_look(struct standing_rank *rank, const struct facts *facts, con
 
 	rank->tid = thread->tid;
 	if (sample && (!rest || sample->time_ns > rest->end_ns)) {
-		rank->does = ACCOUNT_COMPUTING;
+		rank->does = sample->compiles ? ACCOUNT_COMPILING : ACCOUNT_COMPUTING;
 		rank->chain = sample->chain;
 	} else if (rest) {
 		rank->does = account_cause_of_rest(rest);

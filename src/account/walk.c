@@ -165,10 +165,15 @@ static enum account_cause walker_cause(const struct walker *walker, const struct
 	               : ACCOUNT_HOST;
 }
 
-/* The host's half of a copy is one, as it is where CUDA makes it. */
+/* The host's half of a copy is one, as it is where CUDA makes it. The driver compiles, too, when it
+ * loads a module. */
 static enum account_cause walker_cause_of_sample(const struct fact_sample *sample,
-                                                 enum account_cause cause)
+                                                 enum account_cause cause, bool in_call)
 {
+	if (sample->compiles && cause == (in_call ? ACCOUNT_DRIVER : ACCOUNT_COMPUTING))
+		return ACCOUNT_COMPILING;
+	if (in_call)
+		return cause;
 	if (sample->fault)
 		return ACCOUNT_FAULT;
 	return sample->copies && cause == ACCOUNT_COMPUTING ? ACCOUNT_COPY_CALL : cause;
@@ -188,8 +193,7 @@ static void walker_add_samples(const struct walker *walker, const struct stretch
 		--*budget;
 		key.chain = of->samples[i].chain;
 		parts_add_sample(walker->walk->parts, &key,
-		                 in_call ? key.cause
-		                         : walker_cause_of_sample(&of->samples[i], key.cause),
+		                 walker_cause_of_sample(&of->samples[i], key.cause, in_call),
 		                 walker->walk->scale);
 	}
 }

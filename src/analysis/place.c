@@ -11,6 +11,14 @@
 #include "base/xalloc.h"
 #include "stack/place.h"
 
+static bool has_any(const char *text, const char *const parts[], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strstr(text, parts[i]))
+			return true;
+	return false;
+}
+
 /* ---- Python ---------------------------------------------------------------------------------- */
 
 static bool is_library_file(const char *file)
@@ -18,10 +26,7 @@ static bool is_library_file(const char *file)
 	static const char *const folders[] = { "/site-packages/", "/dist-packages/",
 		                               "/lib/python3.", "/lib64/python3." };
 
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-		if (strstr(file, folders[i]))
-			return true;
-	return !strncmp(file, "<frozen ", 8);
+	return has_any(file, folders, ARRAY_SIZE(folders)) || !strncmp(file, "<frozen ", 8);
 }
 
 static enum place_rank rank_of_python(const struct stack_frame *frame)
@@ -65,16 +70,44 @@ bool place_is_jax(const struct stack_frame *frame)
 	return frame->module && begins_with_any(frame->module, modules, ARRAY_SIZE(modules));
 }
 
+/* With cuDNN's engines that are compiled when a shape comes for the first time, it is nvrtc that
+ * runs. */
+static const char *const compilers[] = {
+	"libnvrtc",         "libnvJitLink", "libnvvm", "libnvidia-nvvm", "libtriton", "libLLVM",
+	"libnvidia-ptxjit", "ptxas",        "nvlink",  "cicc",           "cudafe++",  "cc1plus"
+};
+
+enum place_compiler place_compiler(const struct stack_frame *frame)
+{
+	static const char *const files[] = { "/torch/_dynamo/convert_frame.py", "/triton/compiler/",
+		                             "/jax/_src/compiler.py", "/numba/core/compiler",
+		                             "/cupy/cuda/compiler.py" };
+	static const char *const folders[] = {
+		"/torch/_dynamo/", "/torch/_inductor/", "/torch/nn/modules/module.py",
+		"/triton/",        "/jax/_src/",        "/numba/",
+		"/cupy/"
+	};
+
+	if (frame->kind != FRAME_PYTHON)
+		return frame->module && begins_with_any(frame->module, compilers,
+		                                        ARRAY_SIZE(compilers))
+		               ? PLACE_COMPILER
+		               : PLACE_NO_COMPILER;
+	if (!frame->file)
+		return PLACE_NO_COMPILER;
+	if (has_any(frame->file, files, ARRAY_SIZE(files)))
+		return PLACE_COMPILER;
+	return has_any(frame->file, folders, ARRAY_SIZE(folders)) ? PLACE_TO_COMPILER
+	                                                          : PLACE_NO_COMPILER;
+}
+
 /* Of the system, the compiler and CUDA: functions of their headers are inlined everywhere. */
 static const char *const header_folders[] = { "/usr/include/", "/include/c++/", "/lib/gcc/",
 	                                      "-linux/include/", "/cuda/include/" };
 
 static bool is_library_header(const char *file)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(header_folders); i++)
-		if (strstr(file, header_folders[i]))
-			return true;
-	return false;
+	return has_any(file, header_folders, ARRAY_SIZE(header_folders));
 }
 
 /* "[": the vdso, and memory of no file */

@@ -27,6 +27,14 @@ enum place_rank place_rank(const struct stack_frame *frame);
 /* Of JAX: it has a compiler of its own, and no graphs that a program captures. */
 bool place_is_jax(const struct stack_frame *frame);
 
+enum place_compiler {
+	PLACE_NO_COMPILER = 1,
+	PLACE_COMPILER,    /* a compiler's own code, mostly of kernels: nvrtc, Triton, XLA */
+	PLACE_TO_COMPILER, /* Python that stands between a program and one, or what it compiled */
+};
+
+enum place_compiler place_compiler(const struct stack_frame *frame);
+
 /*
  * The innermost frame of Python that is not in a folder of libraries; else the innermost frame of
  * Python; else the innermost native one that is neither CUDA's, nor a framework's or an allocator's

@@ -127,6 +127,7 @@ static const char *words_of_stretches(enum account_cause cause)
 {
 	switch (cause) {
 	case ACCOUNT_COMPUTING:
+	case ACCOUNT_COMPILING:
 	case ACCOUNT_GIL:
 		return "samples of what ran there";
 	case ACCOUNT_KERNELS:
@@ -188,6 +189,16 @@ static const char *words_try_computing(const struct answer_change *change, bool 
 	              : "do it ahead of its use, in another thread, or make it cheaper";
 }
 
+static const char *words_try_compiling(bool python, bool jax)
+{
+	if (jax)
+		return "shapes that stay the same (pad them), so that jax.jit compiles once; a "
+		       "cache that stays (jax_compilation_cache_dir)";
+	return python ? "shapes that stay the same: pad them, or let the library take those that "
+	                "change (dynamic shapes, another backend)"
+	              : "compile once, and keep what came of it";
+}
+
 static const char *words_try_launching(const struct answer_change *change, bool python, bool jax)
 {
 	bool between = change->awaited || change->waits;
@@ -224,6 +235,8 @@ const char *why_words_try(const struct answer_change *change, const struct chain
 	switch (change->cause) {
 	case ACCOUNT_COMPUTING:
 		return words_try_computing(change, python);
+	case ACCOUNT_COMPILING:
+		return words_try_compiling(python, jax);
 	case ACCOUNT_GIL:
 		return "move that thread's work to another process, or into code that gives up the "
 		       "GIL";

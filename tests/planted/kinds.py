@@ -27,6 +27,7 @@ KINDS = [
     # the thread that launches
     Kind("sleep", "sleep", "pause_between_steps"),
     Kind("prep", "computing", "prepare_batch"),
+    Kind("compile", "compiling", "compile_for_shape"),
     Kind("collate", "computing", "collate_batch"),
     Kind("uneven", "computing", "refill_buffer"),
     Kind("disk_reads", "disk", "read_samples"),
@@ -125,6 +126,7 @@ KINDS = [
     Kind("py_sleep", "sleep", "pause_between_steps"),
     Kind("py_decode", "computing", "decode_sample"),
     Kind("py_gc", "computing", "collect_garbage"),
+    Kind("py_compile", "compiling", "attention_of_shape"),
     Kind("py_json", "computing", "parse_records"),
     Kind("py_pickle", "computing", "unpack_batch"),
     Kind("py_regex", "computing", "clean_text"),

@@ -6,12 +6,16 @@ PLANTED   := tests/planted
 PLANTED_B := $(B)/planted
 PLANTED_C := planted host workers gpu waits ranks nccl healthy held_out unseen
 
-planted-programs: $(PLANTED_B)/planted $(PLANTED_B)/libpool.so $(B)/programs/ownroot
+planted-programs: $(PLANTED_B)/planted $(PLANTED_B)/libpool.so $(PLANTED_B)/libnvrtc.so.12 $(B)/programs/ownroot
 
 # As a wheel's: no debug information.
 $(PLANTED_B)/libpool.so: $(PLANTED)/pool.c
 	@mkdir -p $(@D)
 	$(CC) -O2 -Wall -Wextra -Werror -fno-optimize-sibling-calls -shared -fPIC -pthread -o $@ $<
+
+$(PLANTED_B)/libnvrtc.so.12: $(PLANTED)/compiler.c
+	@mkdir -p $(@D)
+	$(CC) -O2 -Wall -Wextra -Werror -fno-optimize-sibling-calls -shared -fPIC -o $@ $<
 
 # Each function of a step stays one: it is what is to be named.
 $(PLANTED_C:%=$(PLANTED_B)/%.o): $(PLANTED_B)/%.o: $(PLANTED)/%.c $(PLANTED)/planted.h

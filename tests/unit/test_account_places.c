@@ -276,10 +276,10 @@ static void test_samples_in_calls_speak_for_all_calls(void **state)
 	            3 * us_of(account, ACCOUNT_LAUNCHING, 34));
 }
 
-/* ---- copies of the host's ------------------------------------------------------------------ */
+/* ---- what runs there ----------------------------------------------------------------------- */
 
-/* In a function of the C library's, which a framework calls in that line. */
-static void sampled_in_libc(double at_us, const char *function, uint32_t line)
+/* In a function of a library, which a framework calls in that line. */
+static void sampled_in_module(double at_us, const char *module, const char *function, uint32_t line)
 {
 	static struct stack_frame inner[2], framework;
 	static const struct stack_frame *pointers[2][3];
@@ -288,7 +288,7 @@ static void sampled_in_libc(double at_us, const char *function, uint32_t line)
 	struct sample sample = sample_of(SAMPLE_CPU, 1000, &stacks[at]);
 
 	inner[at] = (struct stack_frame){
-		.id = id, .kind = FRAME_NATIVE, .function = function, .module = "libc.so.6"
+		.id = id, .kind = FRAME_NATIVE, .function = function, .module = module
 	};
 	framework = (struct stack_frame){ .id = 96,
 		                          .kind = FRAME_NATIVE,
@@ -299,6 +299,40 @@ static void sampled_in_libc(double at_us, const char *function, uint32_t line)
 	pointers[at][2] = at_line(line)->frames[0];
 	stacks[at] = (struct stack){ .id = id, .n_frames = 3, .frames = pointers[at] };
 	see(sample_event(the_process(), MAIN, at_us, &sample));
+}
+
+static void sampled_in_libc(double at_us, const char *function, uint32_t line)
+{
+	sampled_in_module(at_us, "libc.so.6", function, line);
+}
+
+static void test_what_a_compiler_does_is_compiling(void **state)
+{
+	const struct account *account;
+
+	call_from(205, 210, "cuLaunchKernel", 44);
+	for (double at = 225; at < 900; at += 50)
+		sampled_in_module(at, "libnvrtc.so.13", NULL, 44);
+	pause_until(950);
+	account = the_account(2000);
+	assert_true(us_of(account, ACCOUNT_COMPILING, 44) > 600);
+	assert_us(account, ACCOUNT_COMPUTING, ANY, 0);
+}
+
+/* Of a call that loads a module what the driver's compiler takes; others are what they are. */
+static void test_what_the_driver_compiles_is_compiling(void **state)
+{
+	const struct account *account;
+
+	call_from(205, 900, "cuModuleLoadData", 0);
+	for (double at = 225; at < 550; at += 50)
+		sampled_in_module(at, "libnvidia-ptxjitcompiler.so.580.159.04", NULL, 44);
+	for (double at = 575; at < 900; at += 50)
+		sampled_in_module(at, "libcuda.so.580.159.04", "upload", 45);
+	pause_until(950);
+	account = the_account(2000);
+	assert_true(us_of(account, ACCOUNT_COMPILING, 44) > 300);
+	assert_true(us_of(account, ACCOUNT_DRIVER, 45) > 300);
 }
 
 /* A copy of 1 MB from the GPU at a line, and then so many of the C library's samples at line 44. */
@@ -439,6 +473,8 @@ int main(void)
 		TEST(test_places_of_calls_in_a_window_are_those_of_calls_that_are_alike),
 		TEST(test_of_very_many_places_of_a_call_some_are_kept),
 		TEST(test_samples_in_calls_speak_for_all_calls),
+		TEST(test_what_a_compiler_does_is_compiling),
+		TEST(test_what_the_driver_compiles_is_compiling),
 		TEST(test_memory_that_is_copied_where_the_gpus_is_is_a_copy),
 		TEST(test_memory_that_is_copied_elsewhere_is_computing),
 		TEST(test_what_else_the_c_library_does_is_computing),

@@ -304,6 +304,64 @@ static void test_frames_of_the_same_words_are_one_node(void **state)
 	assert_int_equal(chains_count(scene.chains), 3);
 }
 
+static const struct stack_frame *nvrtc(void)
+{
+	return native("nvrtcCompileProgram", "libnvrtc.so.13", NULL, 0);
+}
+
+static void test_what_a_compiler_is_for_is_told_by_the_librarys_line(void **state)
+{
+	const struct stack *compiles, *computes;
+
+	begin();
+	compiles = stack_of(
+		train("serve", 10), train("answer", 7), library(),
+		python("Module._call_impl", "/x/site-packages/torch/nn/modules/module.py", 1776),
+		python("attend", "/x/site-packages/transformers/sdpa.py", 158),
+		native("run_cudnn_SDP_fprop", "libtorch_cuda.so", NULL, 0),
+		native(NULL, "libcudnn_engines_runtime_compiled.so.9", NULL, 0), nvrtc(),
+		native("malloc", "libc.so.6", NULL, 0), NULL);
+	computes = stack_of(train("serve", 10), train("answer", 7), library(), NULL);
+	assert_chain(compiles, "train.py:10 serve > train.py:7 answer > sdpa.py:158 attend");
+	assert_chain(computes, "train.py:10 serve > train.py:7 answer");
+	assert_true(chains_compile(scene.chains, compiles));
+	assert_false(chains_compile(scene.chains, computes));
+	assert_false(chains_compile(scene.chains, NULL));
+}
+
+/* What stands before a compiler says nothing of what is compiled, nor does what it calls. */
+static void test_no_line_of_a_compilers_own_is_told(void **state)
+{
+	const struct stack *stack;
+
+	begin();
+	stack = stack_of(
+		train("train", 19),
+		python("compile_wrapper", "/x/site-packages/torch/_dynamo/eval_frame.py", 736),
+		python("__call__", "/x/site-packages/torch/_dynamo/convert_frame.py", 1200),
+		python("simplify", "/x/site-packages/sympy/core.py", 5), NULL);
+	assert_chain(stack, "train.py:19 train");
+	assert_true(chains_compile(scene.chains, stack));
+	stack = stack_of(train("train", 20),
+	                 python("run", "/x/site-packages/triton/runtime/jit.py", 569),
+	                 python("compile", "/x/site-packages/triton/compiler/compiler.py", 300),
+	                 native("mlir::run", "libtriton.so", NULL, 0), NULL);
+	assert_chain(stack, "train.py:20 train");
+	assert_true(chains_compile(scene.chains, stack));
+	stack = stack_of(train("train", 21), nvrtc(), NULL);
+	assert_chain(stack, "train.py:21 train");
+	assert_true(chains_compile(scene.chains, stack));
+	stack = stack_of(train("train", 22),
+	                 python("call", "/x/site-packages/torch/_dynamo/eval_frame.py", 736),
+	                 python("run", "/x/site-packages/torch/_inductor/cudagraph_trees.py", 9),
+	                 NULL);
+	assert_false(chains_compile(scene.chains, stack)); /* it runs what was compiled */
+	stack = stack_of(native("main", "app", HOME "app.c", 3),
+	                 native("build", "app", HOME "app.c", 9), nvrtc(), NULL);
+	assert_chain(stack, "app.c:3 main > app.c:9 build");
+	assert_true(chains_compile(scene.chains, stack));
+}
+
 static void test_callers_of_jax_have_it_and_no_others(void **state)
 {
 	uint32_t native_one, python_one, other;
@@ -741,6 +799,8 @@ int main(void)
 		cmocka_unit_test(test_within_a_library_the_users_line_calls_its_outermost_function),
 		cmocka_unit_test(test_two_functions_of_one_name_in_one_file_are_two),
 		cmocka_unit_test(test_frames_of_the_same_words_are_one_node),
+		cmocka_unit_test(test_what_a_compiler_is_for_is_told_by_the_librarys_line),
+		cmocka_unit_test(test_no_line_of_a_compilers_own_is_told),
 		cmocka_unit_test(test_callers_of_jax_have_it_and_no_others),
 		cmocka_unit_test(test_what_was_inlined_is_told_where_it_became_known),
 		cmocka_unit_test(test_the_innermost_are_told),
