@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * launcher THREADS SECONDS [PAUSE_US]: each thread launches an empty kernel on a stream of its own and waits for it, as fast as it can
- * or with a pause. Prints how many launches that were. As a library: the function `launcher`.
+ * or with a pause. Prints how many launches that were. As a library: the functions `launcher` and `launches`.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -43,6 +43,14 @@ static void *work(void *)
 		}
 	}
 	return (void *)n;
+}
+
+/* n launches by the caller, and one wait at their end. */
+extern "C" void launches(int n)
+{
+	for (int i = 0; i < n; i++)
+		nothing<<<1, 32>>>();
+	cudaDeviceSynchronize();
 }
 
 extern "C" void launcher(int threads, double seconds, int pause)
