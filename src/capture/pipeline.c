@@ -307,6 +307,7 @@ static uint64_t number_call(struct pipeline *pipeline, struct known_process *pro
 		.end_ns = call->flags & CALL_UNFINISHED ? head->time_ns : call->end_ns,
 		.work = call->op == OP_LAUNCH || call->op == OP_GRAPH_LAUNCH ||
 		        call->op == OP_COPY || call->op == OP_SET,
+		.person = process->process->person,
 	};
 	uint64_t *calls = pipeline_calls_of(pipeline, process), next = *calls + 1, number = next;
 

@@ -353,6 +353,44 @@ static void test_what_a_new_program_did_is_kept(void **state)
 	assert_number(*state, 1001, 1);
 }
 
+#define EVE 1003
+
+/* What one user's agent tells of calls, however many, leaves another's a place in each set. */
+static void test_no_flood_of_one_user_forgets_anothers(void **state)
+{
+	struct correlate_span flood = { .pid = 78, .tid = 78, .person = EVE };
+	uint32_t lost = 0;
+	uint64_t number, begin_ns;
+
+	for (uint32_t i = 1; i <= 1000; i++) {
+		call(*state, 10 * i, 10 * i + 5, i);
+		agent(*state, i, 10 * i + 1, 10 * i + 2);
+	}
+	for (uint32_t i = 0; i < 4000000; i++) {
+		flood.begin_ns = flood.end_ns = US(20000) + i;
+		correlate_agent_call(*state, &flood, (struct correlate_id){ 6, i * 2654435769u });
+	}
+	for (uint32_t i = 1; i <= 1000; i++)
+		lost += correlate_find(*state, (struct correlate_id){ AGENT, i }, &number,
+		                       &begin_ns) != CORRELATE_KNOWN;
+	assert_int_equal(lost, 0);
+}
+
+/* Nor do threads, nor those that have another's number. */
+static void test_no_threads_of_one_user_forget_anothers(void **state)
+{
+	struct correlate_span flood = { .pid = 78, .person = EVE };
+
+	agent(*state, 1000, 11, 12);
+	for (uint32_t i = 0; i < 20000; i++) {
+		flood.tid = i;
+		flood.begin_ns = flood.end_ns = US(1) + i;
+		correlate_agent_call(*state, &flood, (struct correlate_id){ 6, i });
+	}
+	call(*state, 10, 15, 1);
+	assert_number(*state, 1000, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 
 /* A process can tell of calls that never come, in all its threads. */
@@ -473,6 +511,8 @@ int main(void)
 		TEST(test_calls_do_not_look_at_all_that_goes_on),
 		TEST(test_no_call_crosses_another_of_its_thread),
 		TEST(test_an_end_that_goes_back_is_nonsense),
+		TEST(test_no_flood_of_one_user_forgets_anothers),
+		TEST(test_no_threads_of_one_user_forget_anothers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/quota.h"
 #include "capture/gpu/gpu_order.h"
 
 static int make(void **state)
@@ -174,7 +175,7 @@ static void test_an_end_does_not_look_at_others_work(void **state)
 	struct gpu_item item = { .kind = ACTIVITY_COPY, .begin_ns = 1 };
 	uint64_t begin_ns;
 
-	for (size_t i = 0; !gpu_order_is_full(*state); i++) {
+	for (size_t i = 0; gpu_order_room(*state, QUOTA_ROOT, UINT64_MAX) == GPU_ORDER_ROOM; i++) {
 		item.process = &others[i % ARRAY_SIZE(others)];
 		item.end_ns = 10 + i;
 		gpu_order_add(*state, &item);
@@ -196,7 +197,7 @@ static void test_texts_fill_it_as_items_do(void **state)
 	const uint32_t bytes = 300;
 	uint32_t n = 0;
 
-	while (!gpu_order_is_full(*state)) {
+	while (gpu_order_room(*state, QUOTA_ROOT, UINT64_MAX) == GPU_ORDER_ROOM) {
 		item.end_ns = 1000 + n++;
 		item.range.name = calloc(1, bytes);
 		item.range.domain = NULL;
@@ -206,7 +207,45 @@ static void test_texts_fill_it_as_items_do(void **state)
 	assert_true(n <= GPU_ORDER_TEXTS_MAX / bytes + 1);
 	gpu_order_take(*state, &item);
 	gpu_item_free(&item);
-	assert_false(gpu_order_is_full(*state));
+	assert_int_equal(gpu_order_room(*state, QUOTA_ROOT, UINT64_MAX), GPU_ORDER_ROOM);
+}
+
+#define ANN 1001
+#define EVE 1003
+
+/* What one user tells ends seconds ahead: it fills two fifths, and nobody else's goes on for it. */
+static void test_who_tells_of_any_number_pushes_nobody_on(void **state)
+{
+	struct gpu_item eve = { .kind = ACTIVITY_COPY, .person = EVE, .end_ns = 3000000000 };
+	struct gpu_item ann = { .kind = ACTIVITY_COPY, .person = ANN, .end_ns = 1000 };
+	const uint64_t now_ns = 10000;
+	size_t n = 0;
+
+	gpu_order_add(*state, &ann);
+	for (; gpu_order_room(*state, EVE, now_ns) == GPU_ORDER_ROOM; n++)
+		gpu_order_add(*state, &eve);
+	assert_int_equal(n, GPU_ORDER_SHARE(GPU_ORDER_MAX));
+	assert_int_equal(gpu_order_room(*state, EVE, now_ns), GPU_ORDER_REFUSED);
+	for (n = 1; gpu_order_room(*state, ANN, now_ns) == GPU_ORDER_ROOM; n++)
+		gpu_order_add(*state, &ann);
+	assert_int_equal(n, GPU_ORDER_SHARE(GPU_ORDER_MAX));
+	assert_int_equal(gpu_order_room(*state, ANN, now_ns), GPU_ORDER_FULL); /* his own first */
+	assert_int_equal(gpu_order_room(*state, QUOTA_ROOT, now_ns), GPU_ORDER_ROOM);
+	assert_next(*state, 0, false);
+	assert_int_equal(gpu_order_room(*state, ANN, now_ns), GPU_ORDER_ROOM);
+}
+
+static void test_who_is_alone_has_all_of_it(void **state)
+{
+	struct gpu_item item = { .kind = ACTIVITY_COPY, .person = EVE, .end_ns = 3000000000 };
+	size_t n = 0;
+
+	for (; gpu_order_room(*state, EVE, 0) == GPU_ORDER_ROOM; n++)
+		gpu_order_add(*state, &item);
+	assert_int_equal(n, GPU_ORDER_MAX);
+	assert_int_equal(gpu_order_room(*state, EVE, 0), GPU_ORDER_REFUSED); /* it has not ended */
+	assert_int_equal(gpu_order_room(*state, EVE, 3000000000), GPU_ORDER_FULL);
+	assert_int_equal(gpu_order_room(*state, ANN, 0), GPU_ORDER_FULL);
 }
 
 int main(void)
@@ -221,6 +260,8 @@ int main(void)
 		TEST(test_the_last_of_a_process),
 		TEST(test_an_end_does_not_look_at_others_work),
 		TEST(test_texts_fill_it_as_items_do),
+		TEST(test_who_tells_of_any_number_pushes_nobody_on),
+		TEST(test_who_is_alone_has_all_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

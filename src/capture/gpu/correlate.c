@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "base/owned.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 
 #define LAST        64     /* calls of a thread, a power of two: agents lag by a few milliseconds */
@@ -16,11 +17,15 @@
 #define WAITING_ALL                                                                                \
 	262144            /* room of all threads, 32 bytes each; beyond, a call is not waited for */
 #define WAITING_EACH 1024 /* a thread's, where half of that is taken */
-#define THREADS_MAX  4096 /* 2 KiB each; beyond, the thread that came first is forgotten */
-#define WAYS         4
-#define GROUP        64
-#define GROUPS_BITS  11
-#define SETS         (GROUP << GROUPS_BITS) /* 2^19 calls, 32 bytes each */
+#define WAITING_USER (WAITING_ALL / 5 * 2) /* a user's but root */
+#define THREADS_MAX                                                                                \
+	4096 /* 2 KiB each; beyond, the first that came of who has most is forgotten               \
+	      */
+#define STALE_NS    60000000000ull /* an entry that old goes before any other */
+#define WAYS        4
+#define GROUP       64
+#define GROUPS_BITS 11
+#define SETS        (GROUP << GROUPS_BITS) /* 2^19 calls, 32 bytes each */
 
 /* Both sides read the same clock, the kernel by its fast variant, which may be off by a tick. */
 #define SLOP_NS 200
@@ -30,7 +35,7 @@
 
 struct correlate_entry {
 	struct correlate_id id;
-	uint32_t tid;
+	uint32_t tid, pid;
 	uint64_t number; /* or NUMBER_WAITS, NUMBER_NONE */
 	uint64_t begin_ns;
 };
@@ -46,8 +51,22 @@ struct correlate_waiting {
 	uint64_t told_ns; /* when calls had come that ended before; its own may be told with it */
 };
 
+struct correlate_key {
+	uint32_t pid, tid;
+};
+
+/* Whose threads there are, the first of them first. */
+struct correlate_user {
+	uint64_t person;
+	TAILQ_HEAD(, correlate_thread) threads; /* never empty */
+	size_t n, waiting_room;
+	UT_hash_handle hh;
+};
+
 struct correlate_thread {
-	uint32_t tid, pid;
+	struct correlate_key key;
+	struct correlate_user *user;
+	TAILQ_ENTRY(correlate_thread) of_user;
 	struct seen_call last[LAST];
 	uint64_t calls; /* ever: the last one is at (calls - 1) % LAST */
 	struct correlate_waiting *waiting;
@@ -63,10 +82,12 @@ struct correlate {
 	uint32_t owns;                      /* ever */
 	uint64_t own_until_ns;              /* the latest end of these */
 	struct correlate_thread *threads, *recent;
+	struct correlate_user *users;
 	struct owner *owners;
 	size_t waiting_room;             /* of all threads */
 	uint64_t passed_ns;              /* all calls that ended before have come */
 	struct correlate_entry *entries; /* SETS times WAYS; in a set the newest first */
+	uint16_t *whose;                 /* the same: a user each, by his hash */
 };
 
 struct correlate *correlate_new(void)
@@ -74,17 +95,42 @@ struct correlate *correlate_new(void)
 	struct correlate *c = xcalloc(1, sizeof(*c));
 
 	c->entries = xcalloc((size_t)SETS * WAYS, sizeof(*c->entries));
+	c->whose = xcalloc((size_t)SETS * WAYS, sizeof(*c->whose));
 	return c;
+}
+
+/* ---- threads ------------------------------------------------------------------------------- */
+
+static void room_add(struct correlate *c, struct correlate_thread *thread, size_t more, size_t less)
+{
+	c->waiting_room += more - less;
+	thread->user->waiting_room += more - less;
 }
 
 static void thread_drop(struct correlate *c, struct correlate_thread *thread)
 {
+	struct correlate_user *user = thread->user;
+
 	c->recent = NULL;
-	c->waiting_room -= thread->capacity;
+	room_add(c, thread, 0, thread->capacity);
+	TAILQ_REMOVE(&user->threads, thread, of_user);
+	if (!--user->n)
+		MAP_DROP(c->users, user);
 	owned_remove(&c->owners, &thread->owned);
 	HASH_DEL(c->threads, thread);
 	free(thread->waiting);
 	free(thread);
+}
+
+/* Who has most threads gives one: nobody's are pushed out by how many another has. */
+static void make_room(struct correlate *c)
+{
+	const struct correlate_user *most = c->users;
+
+	for (const struct correlate_user *user = c->users; user; user = user->hh.next)
+		if (user->n > most->n)
+			most = user;
+	thread_drop(c, TAILQ_FIRST(&most->threads));
 }
 
 void correlate_free(struct correlate *c)
@@ -97,25 +143,28 @@ void correlate_free(struct correlate *c)
 		thread_drop(c, thread);
 	}
 	free(c->entries);
+	free(c->whose);
 	free(c);
 }
 
-static struct correlate_thread *thread_get(struct correlate *c, uint32_t pid, uint32_t tid)
+/* By its process as well: an agent can tell of any number that nobody has. */
+static struct correlate_thread *thread_get(struct correlate *c, const struct correlate_span *span)
 {
+	const struct correlate_key key = { .pid = span->pid, .tid = span->tid };
 	struct correlate_thread *thread = c->recent;
 
-	if (!thread || thread->tid != tid)
-		thread = MAP_FIND(c->threads, &tid);
-	if (thread && thread->pid != pid) { /* the tid was given to another process */
-		thread_drop(c, thread);
-		thread = NULL;
-	}
+	if (thread && thread->key.tid == key.tid && thread->key.pid == key.pid)
+		return thread;
+	thread = MAP_FIND(c->threads, &key);
 	if (!thread) {
 		if (HASH_COUNT(c->threads) >= THREADS_MAX)
-			thread_drop(c, c->threads);
-		thread = MAP_ADD(c->threads, tid, &tid);
-		thread->pid = pid;
-		owned_add(&c->owners, pid, &thread->owned);
+			make_room(c);
+		thread = MAP_ADD(c->threads, key, &key);
+		thread->user = MAP_MAKE(c->users, person, &span->person);
+		if (!thread->user->n++)
+			TAILQ_INIT(&thread->user->threads);
+		TAILQ_INSERT_TAIL(&thread->user->threads, thread, of_user);
+		owned_add(&c->owners, key.pid, &thread->owned);
 	}
 	c->recent = thread;
 	return thread;
@@ -146,15 +195,48 @@ static struct correlate_entry *entry_find(const struct correlate *c, struct corr
 	return NULL;
 }
 
-/* The oldest of the set makes room. */
+/* How many of a set are this user's. */
+static size_t entries_of(const uint16_t *whose, uint16_t user)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < WAYS; i++)
+		n += whose[i] == user;
+	return n;
+}
+
+/*
+ * Which of a full set makes room for one more of a user: the oldest, where its time is over, else
+ * that of who has most of the set. So no flood of one pushes out another's last.
+ */
+static size_t entry_to_go(const struct correlate *c, const struct correlate_entry *set,
+                          const uint16_t *whose, uint16_t user)
+{
+	size_t go = WAYS - 1, n, most = 0;
+
+	if (!set[go].begin_ns || set[go].begin_ns + STALE_NS < c->passed_ns)
+		return go;
+	for (size_t i = WAYS; i-- > 0;) {
+		n = entries_of(whose, whose[i]) * 2 + (whose[i] == user);
+		if (n > most)
+			go = i;
+		most = n > most ? n : most;
+	}
+	return go;
+}
+
 static void entry_add(struct correlate *c, const struct correlate_span *call,
                       struct correlate_id id)
 {
 	struct correlate_entry *set = set_of(c, id), *old = entry_find(c, id);
-	size_t older = old ? (size_t)(old - set) : WAYS - 1;
+	uint16_t *whose = c->whose + (set - c->entries);
+	uint16_t user = (uint16_t)hash_bytes(&call->person, sizeof(call->person));
+	size_t older = old ? (size_t)(old - set) : entry_to_go(c, set, whose, user);
 
 	memmove(set + 1, set, older * sizeof(*set));
-	set[0] = (struct correlate_entry){ id, call->tid, NUMBER_WAITS, call->begin_ns };
+	memmove(whose + 1, whose, older * sizeof(*whose));
+	set[0] = (struct correlate_entry){ id, call->tid, call->pid, NUMBER_WAITS, call->begin_ns };
+	whose[0] = user;
 }
 
 /* ---- whose call it is ---------------------------------------------------------------------- */
@@ -208,7 +290,7 @@ static void waiting_drop(struct correlate *c, struct correlate_thread *thread)
 		return;
 	free(thread->waiting);
 	thread->waiting = NULL;
-	c->waiting_room -= thread->capacity;
+	room_add(c, thread, 0, thread->capacity);
 	thread->capacity = thread->first = 0;
 }
 
@@ -284,7 +366,7 @@ static void settle_waiting(struct correlate *c, struct correlate_thread *thread,
 
 uint64_t correlate_call(struct correlate *c, const struct correlate_span *span, uint64_t next)
 {
-	struct correlate_thread *thread = thread_get(c, span->pid, span->tid);
+	struct correlate_thread *thread = thread_get(c, span);
 	struct seen_call call = { .begin_ns = span->begin_ns,
 		                  .end_ns = span->end_ns,
 		                  .work = span->work };
@@ -303,6 +385,17 @@ static bool waits_in_vain(const struct correlate *c, const struct correlate_wait
 	return since_ns + WAITING_NS < c->passed_ns;
 }
 
+static bool has_room(const struct correlate *c, const struct correlate_thread *thread,
+                     uint32_t capacity)
+{
+	const struct correlate_user *user = thread->user;
+	size_t more = capacity - thread->capacity, room = c->waiting_room + more;
+
+	if (user->person != QUOTA_ROOT && user->waiting_room + more > WAITING_USER)
+		return false;
+	return room <= WAITING_ALL && (room <= WAITING_ALL / 2 || capacity <= WAITING_EACH);
+}
+
 static void wait_for_call(struct correlate *c, struct correlate_thread *thread,
                           struct correlate_waiting waiting)
 {
@@ -313,14 +406,13 @@ static void wait_for_call(struct correlate *c, struct correlate_thread *thread,
 	}
 	if (thread->count == thread->capacity) {
 		uint32_t capacity = thread->capacity ? 2 * thread->capacity : 16;
-		size_t room = c->waiting_room + capacity - thread->capacity;
 		struct correlate_waiting *more;
 
-		if (room > WAITING_ALL || (room > WAITING_ALL / 2 && capacity > WAITING_EACH)) {
+		if (!has_room(c, thread, capacity)) {
 			settle(c, waiting.id, NULL); /* its work is of no known call */
 			return;
 		}
-		c->waiting_room = room;
+		room_add(c, thread, capacity, thread->capacity);
 		more = xcalloc(capacity, sizeof(*more));
 
 		for (uint32_t i = 0; i < thread->count; i++)
@@ -351,7 +443,7 @@ static bool told_already(const struct correlate *c, const struct correlate_span 
 bool correlate_agent_call(struct correlate *c, const struct correlate_span *span,
                           struct correlate_id id)
 {
-	struct correlate_thread *thread = thread_get(c, span->pid, span->tid);
+	struct correlate_thread *thread = thread_get(c, span);
 	const struct seen_call *call;
 
 	if (told_already(c, span, id))
@@ -440,10 +532,12 @@ static struct correlate_thread *waits_where(const struct correlate *c,
                                             const struct correlate_entry *entry)
 {
 	struct correlate_thread *thread;
+	struct correlate_key key;
 
 	if (!entry || entry->number != NUMBER_WAITS)
 		return NULL;
-	thread = MAP_FIND(c->threads, &entry->tid);
+	key = (struct correlate_key){ .pid = entry->pid, .tid = entry->tid };
+	thread = MAP_FIND(c->threads, &key);
 	return thread && waits_in(thread, entry) ? thread : NULL;
 }
 

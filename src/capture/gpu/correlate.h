@@ -8,7 +8,8 @@
  *   correlate_agent_call   what an agent said of a call
  *   correlate_find         the number of CUPTI's number
  *
- * Everything is bounded: the oldest is forgotten, and what asks for it finds nothing.
+ * Everything is bounded: the oldest is forgotten, and what asks for it finds nothing. It is the
+ * oldest of who has most, so that a user's flood of calls forgets nobody else's.
  */
 #pragma once
 
@@ -26,6 +27,7 @@ struct correlate_span {
 	uint64_t begin_ns;
 	uint64_t end_ns; /* 0: only its entry is known */
 	bool work;       /* a launch, copy or set: the agent's call may lie around it */
+	uint64_t person; /* whose the process is (probe/person.h): users share what there is */
 };
 
 /*

@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "base/xalloc.h"
 #include "capture/proc.h"
+#include "probe/helper.h"
 
 #define CALLS_NS        50000000ull /* by then the call of an activity has come, nearly always */
 #define NOTICES_MOST    8
@@ -44,6 +45,7 @@ struct gpu_times_process *gpu_process_get(struct gpu_times *gpu, uint32_t pid)
 		process = MAP_ADD(gpu->processes, pid, &pid);
 		process->gpu = gpu;
 		process->agent = ++gpu->n_agents;
+		process->person = helper_person_of((pid_t)pid);
 		process->records = new_records(process);
 	}
 	return gpu->recent = process;
@@ -571,6 +573,7 @@ void gpu_fill_lost(const struct gpu_times *gpu, uint64_t lost[LOST_COUNT])
 	lost[LOST_GPU_TIMES] += agents.times + gpu->bad_times;
 	lost[LOST_GPU_CALLS] += gpu->no_call;
 	lost[LOST_GPU_RECORDS] += gpu->bad_records;
+	lost[LOST_OVER_BUDGET] += gpu->crowded;
 	lost[LOST_GPU_UNRECORDED] += gpu->unrecorded;
 	if (gpu->calls)
 		lost[LOST_UNREADABLE] += gpu_calls_unreadable(gpu->calls);

@@ -5,6 +5,7 @@
 
 #include "base/heap.h"
 #include "base/map.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 
 /*
@@ -25,6 +26,13 @@ struct gpu_order_link {
 struct gpu_order_of {
 	const struct process *process;
 	uint32_t first; /* a slot */
+	UT_hash_handle hh;
+};
+
+/* What a user has here. */
+struct gpu_order_user {
+	uint64_t person;
+	size_t count, text_bytes;
 	UT_hash_handle hh;
 };
 
@@ -50,6 +58,7 @@ struct gpu_order {
 	size_t count, capacity, text_bytes;
 	uint32_t last[CHAINS];            /* slots; NONE: the chain is empty */
 	struct gpu_order_of *of, *recent; /* of those that have items; the second: asked for last */
+	struct gpu_order_user *users, *recent_user; /* the same */
 	uint64_t arrivals, last_ns;
 	struct arrival *fresh; /* a circle: those from `first_fresh` to `arrivals` */
 	uint64_t first_fresh;
@@ -87,6 +96,7 @@ void gpu_order_free(struct gpu_order *order)
 		return;
 	each_item(order, free_item, NULL);
 	MAP_FREE(order->of, free);
+	MAP_FREE(order->users, free);
 	free(order->heap);
 	free(order->items);
 	free(order->links);
@@ -127,6 +137,41 @@ static struct gpu_order_of *of_find(struct gpu_order *order, const struct proces
 	if (!order->recent || order->recent->process != process)
 		order->recent = MAP_FIND(order->of, &process);
 	return order->recent;
+}
+
+static struct gpu_order_user *user_find(struct gpu_order *order, uint64_t person)
+{
+	if (!order->recent_user || order->recent_user->person != person)
+		order->recent_user = MAP_FIND(order->users, &person);
+	return order->recent_user;
+}
+
+static size_t text_bytes(const struct gpu_item *item)
+{
+	return item->is_range ? item->range.text_bytes : 0;
+}
+
+static void user_add(struct gpu_order *order, const struct gpu_item *item)
+{
+	struct gpu_order_user *user = user_find(order, item->person);
+
+	if (!user)
+		user = order->recent_user = MAP_ADD(order->users, person, &item->person);
+	user->count++;
+	user->text_bytes += text_bytes(item);
+	order->text_bytes += text_bytes(item);
+}
+
+static void user_remove(struct gpu_order *order, const struct gpu_item *item)
+{
+	struct gpu_order_user *user = user_find(order, item->person);
+
+	order->text_bytes -= text_bytes(item);
+	user->text_bytes -= text_bytes(item);
+	if (--user->count)
+		return;
+	order->recent_user = NULL;
+	MAP_DROP(order->users, user);
 }
 
 static void of_add(struct gpu_order *order, uint32_t slot)
@@ -188,7 +233,7 @@ void gpu_order_add(struct gpu_order *order, const struct gpu_item *item)
 	key.slot = order->unused[order->capacity - order->count - 1];
 	order->items[key.slot] = *item;
 	order->items[key.slot].arrival = key.number;
-	order->text_bytes += item->is_range ? item->range.text_bytes : 0;
+	user_add(order, item);
 	if (order->arrivals - order->first_fresh == GPU_ORDER_MAX)
 		order->first_fresh++;
 	order->fresh[order->arrivals++ % GPU_ORDER_MAX] = (struct arrival){ key.number, key.slot };
@@ -223,9 +268,36 @@ size_t gpu_order_count(const struct gpu_order *order)
 	return order->count;
 }
 
-bool gpu_order_is_full(const struct gpu_order *order)
+static bool has_his_share(struct gpu_order *order, uint64_t person)
 {
-	return order->count >= GPU_ORDER_MAX || order->text_bytes >= GPU_ORDER_TEXTS_MAX;
+	const struct gpu_order_user *user;
+
+	if (person == QUOTA_ROOT || (order->count < GPU_ORDER_SHARE(GPU_ORDER_MAX) &&
+	                             order->text_bytes < GPU_ORDER_SHARE(GPU_ORDER_TEXTS_MAX)))
+		return false;
+	user = user_find(order, person);
+	return user && user->count < order->count &&
+	       (user->count >= GPU_ORDER_SHARE(GPU_ORDER_MAX) ||
+	        user->text_bytes >= GPU_ORDER_SHARE(GPU_ORDER_TEXTS_MAX));
+}
+
+/*
+ * An agent can tell of any number of items, which end when it likes. Of who has his share the first
+ * goes on for the next, and if that is another's, he has to wait; else others' would go on before
+ * their calls have come. One that is still to end would put all that comes later out of order.
+ */
+enum gpu_order_room gpu_order_room(struct gpu_order *order, uint64_t person, uint64_t now_ns)
+{
+	bool is_full = order->count >= GPU_ORDER_MAX || order->text_bytes >= GPU_ORDER_TEXTS_MAX;
+	bool has_share = has_his_share(order, person);
+	const struct gpu_item *first;
+
+	if (!is_full && !has_share)
+		return GPU_ORDER_ROOM;
+	first = gpu_order_first(order);
+	if (first->person == person ? first->end_ns > now_ns : has_share)
+		return GPU_ORDER_REFUSED;
+	return GPU_ORDER_FULL;
 }
 
 bool gpu_order_take(struct gpu_order *order, struct gpu_item *item)
@@ -242,7 +314,7 @@ bool gpu_order_take(struct gpu_order *order, struct gpu_item *item)
 		heap_add(order->heap, order->n_heap++,
 		         (struct gpu_order_key){ order->items[link.next].end_ns,
 		                                 order->items[link.next].arrival, link.next });
-	order->text_bytes -= item->is_range ? item->range.text_bytes : 0;
+	user_remove(order, item);
 	order->items[first.slot].arrival = UINT64_MAX;
 	order->unused[order->capacity - order->count--] = first.slot;
 	if (!late)

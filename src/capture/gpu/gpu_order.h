@@ -9,9 +9,12 @@
 
 #include "capture/gpu/gpu_records.h"
 
-/* Items (46 MiB) and bytes of their texts; beyond, the oldest do not wait any longer. */
+/* Items (48 MiB) and bytes of their texts; beyond, the oldest do not wait any longer. */
 #define GPU_ORDER_MAX       (1u << 18)
 #define GPU_ORDER_TEXTS_MAX (8u << 20)
+
+/* Of both a user but root has two fifths, while others wait as well. */
+#define GPU_ORDER_SHARE(most) ((most) / 5 * 2)
 
 struct gpu_order;
 
@@ -24,7 +27,13 @@ void gpu_order_add(struct gpu_order *order, const struct gpu_item *item);
 /* The one that ended first, NULL for none; valid until the next call. */
 struct gpu_item *gpu_order_first(const struct gpu_order *order);
 size_t gpu_order_count(const struct gpu_order *order);
-bool gpu_order_is_full(const struct gpu_order *order);
+
+enum gpu_order_room {
+	GPU_ORDER_ROOM,
+	GPU_ORDER_FULL,   /* the first is to go on, though it could wait */
+	GPU_ORDER_REFUSED /* he has his share, and the first is another's; or it is still to end */
+};
+enum gpu_order_room gpu_order_room(struct gpu_order *order, uint64_t person, uint64_t now_ns);
 
 /* Takes the first out; true when one that ended after it was taken out before. The caller frees. */
 bool gpu_order_take(struct gpu_order *order, struct gpu_item *item);

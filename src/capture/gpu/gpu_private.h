@@ -19,7 +19,8 @@
 struct gpu_times_process {
 	struct gpu_times *gpu;
 	uint32_t pid;
-	uint32_t agent; /* number of the agent, and of its times with CUPTI */
+	uint32_t agent;  /* number of the agent, and of its times with CUPTI */
+	uint64_t person; /* whose it is (probe/person.h) */
 	struct gpu_records *records;
 	const struct hook **hooks; /* of launches, by the number of their name */
 	uint32_t n_hooks;
@@ -61,6 +62,7 @@ struct gpu_times {
 	uint64_t early_ns; /* at most, work seemed to begin before its call */
 	size_t not_in;     /* processes that were told of as such */
 	uint64_t late, bad_times, bad_records, no_call, unrecorded; /* see gpu_fill_lost */
+	uint64_t crowded;   /* items of who had his share of those that wait */
 	struct err failure; /* of a consumer, while agents were read */
 };
 

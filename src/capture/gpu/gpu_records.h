@@ -28,6 +28,7 @@ struct gpu_shape {
 struct gpu_item {
 	uint64_t begin_ns, end_ns;
 	const struct process *process;
+	uint64_t person; /* whose it is (probe/person.h) */
 	uint64_t arrived_ns;
 	uint64_t arrival;         /* for gpu_order.c */
 	uint64_t number, call_ns; /* of its call, and when that began; 0: not known yet */

@@ -16,6 +16,7 @@
 #define NAMES_MAX 4096 /* functions have the first numbers */
 /* An end that lies further ahead is none; our own time is that at which the turn began. */
 #define FUTURE_NS 3000000000ull
+#define TURN_NS   10000000ull /* what has ended in this one */
 
 /* ---- what agents tell ---------------------------------------------------------------------- */
 
@@ -29,13 +30,21 @@ static void take_item(struct gpu_times *gpu, struct gpu_times_process *process,
                       struct gpu_item *item)
 {
 	struct err *err = &gpu->failure;
+	enum gpu_order_room room;
 
 	if (item->end_ns > gpu->now_ns + FUTURE_NS) {
 		gpu->bad_times++;
 		gpu_item_free(item);
 		return;
 	}
+	room = gpu_order_room(gpu->order, process->person, gpu->now_ns + TURN_NS);
+	if (room == GPU_ORDER_REFUSED) {
+		gpu->crowded++;
+		gpu_item_free(item);
+		return;
+	}
 	item->pid = process->pid;
+	item->person = process->person;
 	item->agent = process->agent;
 	item->arrived_ns = gpu->now_ns;
 	if (item->tid)
@@ -48,7 +57,7 @@ static void take_item(struct gpu_times *gpu, struct gpu_times_process *process,
 		                                             .end_ns = item->end_ns });
 	item->process = pipeline_process(gpu->options.pipeline, item->pid);
 	gpu_find_call(gpu, item);
-	if (gpu_order_is_full(gpu->order))
+	if (room == GPU_ORDER_FULL)
 		note_failure(gpu, gpu_pass_first(gpu, err));
 	gpu_order_add(gpu->order, item);
 }
@@ -117,6 +126,7 @@ static void take_call(struct gpu_times *gpu, struct gpu_times_process *process,
 		.tid = tids_host(gpu->tids, process->pid, record->tid, gpu->now_ns),
 		.begin_ns = record->begin_ns,
 		.end_ns = record->end_ns,
+		.person = process->person,
 	};
 
 	if (!call.tid || call.end_ns > gpu->now_ns + FUTURE_NS ||
