@@ -11,6 +11,8 @@
 #include "base/xalloc.h"
 #include "stack/place.h"
 
+#define COMPILED_LETTERS 52
+
 static bool has_any(const char *text, const char *const parts[], size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -21,12 +23,24 @@ static bool has_any(const char *text, const char *const parts[], size_t count)
 
 /* ---- Python ---------------------------------------------------------------------------------- */
 
+/* torch.compile's code, named by a hash: "c", 51 letters of base 32 and ".py", wherever its cache
+ * is. */
+static bool is_compiled_file(const char *file)
+{
+	const char *name = place_file(file);
+
+	return name[0] == 'c' &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz234567") == COMPILED_LETTERS &&
+	       !strcmp(name + COMPILED_LETTERS, ".py");
+}
+
 static bool is_library_file(const char *file)
 {
 	static const char *const folders[] = { "/site-packages/", "/dist-packages/",
 		                               "/lib/python3.", "/lib64/python3." };
 
-	return has_any(file, folders, ARRAY_SIZE(folders)) || !strncmp(file, "<frozen ", 8);
+	return has_any(file, folders, ARRAY_SIZE(folders)) || !strncmp(file, "<frozen ", 8) ||
+	       is_compiled_file(file);
 }
 
 static enum place_rank rank_of_python(const struct stack_frame *frame)

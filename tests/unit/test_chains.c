@@ -304,6 +304,21 @@ static void test_frames_of_the_same_words_are_one_node(void **state)
 	assert_int_equal(chains_count(scene.chains), 3);
 }
 
+/* What torch.compile has made of a line is not what its author would recognise. */
+static void test_code_that_was_made_is_none_of_the_users(void **state)
+{
+	begin();
+	assert_chain(stack_of(train("train", 19),
+	                      python("Runner.call",
+	                             "/tmp/torchinductor_ann/mz/"
+	                             "cmzmg3upctx7eu3j25n2dy7ctbpwgsry6wvuvank7tb5a4ueubra.py",
+	                             1885),
+	                      NULL),
+	             "train.py:19 train");
+	assert_chain(stack_of(train("train", 20), python("call", HOME "cmzmg3upctx7.py", 5), NULL),
+	             "train.py:20 train > cmzmg3upctx7.py:5 call");
+}
+
 static const struct stack_frame *nvrtc(void)
 {
 	return native("nvrtcCompileProgram", "libnvrtc.so.13", NULL, 0);
@@ -799,6 +814,7 @@ int main(void)
 		cmocka_unit_test(test_within_a_library_the_users_line_calls_its_outermost_function),
 		cmocka_unit_test(test_two_functions_of_one_name_in_one_file_are_two),
 		cmocka_unit_test(test_frames_of_the_same_words_are_one_node),
+		cmocka_unit_test(test_code_that_was_made_is_none_of_the_users),
 		cmocka_unit_test(test_what_a_compiler_is_for_is_told_by_the_librarys_line),
 		cmocka_unit_test(test_no_line_of_a_compilers_own_is_told),
 		cmocka_unit_test(test_callers_of_jax_have_it_and_no_others),
