@@ -207,7 +207,44 @@ struct users {
 	bool python;      /* it has frames of Python */
 	size_t innermost; /* the innermost of the user's Python; n where there is none */
 	size_t called; /* from here to there: what that calls, without a library's Python between */
+	const char *package; /* that has its loop; NULL: it has its own */
+	size_t package_length;
 };
+
+static bool is_begin(const struct stack_frame *frame)
+{
+	return frame->function && !strcmp(frame->function, is_native(frame) ? "main" : "<module>");
+}
+
+static bool begins_program(const struct stack_frame *frame)
+{
+	return is_begin(frame) || (frame->function && !strcmp(frame->function, "main"));
+}
+
+/* What the user's innermost line calls, where that is known to be no loop of the user's. */
+static void find_package(struct chains *chains, const struct stack_frame *const *frames, size_t n,
+                         struct users *users)
+{
+	bool any = users->innermost == n || begins_program(frames[users->innermost]);
+	const char *name;
+	size_t length = 0;
+
+	for (size_t i = users->innermost; i-- > 0 && !length;)
+		if (chains_rank(chains, frames[i]) == PLACE_PYTHON_LIBRARY)
+			length = place_package(frames[i], &name);
+	if (!length || !(any || place_package_loops(name, length)))
+		return;
+	users->package = name;
+	users->package_length = length;
+}
+
+static bool is_of_package(const struct users *users, const struct stack_frame *frame)
+{
+	const char *name;
+
+	return users->package && place_package(frame, &name) == users->package_length &&
+	       !strncmp(name, users->package, users->package_length);
+}
 
 static struct users find_users(struct chains *chains, const struct stack_frame *const *frames,
                                size_t n)
@@ -223,6 +260,8 @@ static struct users find_users(struct chains *chains, const struct stack_frame *
 		else if (rank == PLACE_PYTHON_LIBRARY)
 			users.called = i + 1;
 	}
+	if (users.python)
+		find_package(chains, frames, n, &users);
 	return users;
 }
 
@@ -235,6 +274,8 @@ static bool is_users(struct chains *chains, const struct users *users,
 {
 	enum place_rank rank = chains_rank(chains, frame);
 
+	if (rank == PLACE_PYTHON_LIBRARY)
+		return is_of_package(users, frame);
 	if (rank != PLACE_NATIVE || !users->python)
 		return rank == PLACE_PYTHON || rank == PLACE_NATIVE;
 	return i >= users->called && i < users->innermost && frame->file && frame->line &&
@@ -284,7 +325,8 @@ static const struct stack_frame *find_compiled(struct chains *chains, const stru
 
 /* The lines of a chain, innermost first; *cut: there are more. */
 static size_t find_lines(struct chains *chains, const struct stack_frame *const *frames, size_t n,
-                         uint32_t lines[CHAINS_DEPTH_MAX], bool *cut, bool *compiles)
+                         uint32_t lines[CHAINS_DEPTH_MAX], bool *cut, bool *compiles,
+                         bool *packaged)
 {
 	const struct stack whole = { .n_frames = n, .frames = frames };
 	const struct users users = find_users(chains, frames, n);
@@ -293,9 +335,14 @@ static size_t find_lines(struct chains *chains, const struct stack_frame *const 
 	size_t count = 0;
 
 	*cut = false;
-	if (inner && has_words(inner))
-		lines[count++] = line_of(chains, inner);
-	if (users.python && users.innermost == n)
+	if (inner && has_words(inner)) {
+		lines[count] = line_of(chains, inner);
+		if (lines[count] != CHAINS_NONE)
+			function = chains->lines[lines[count]].function;
+		count++;
+	}
+	*packaged = users.package;
+	if (users.python && users.innermost == n && !users.package)
 		n = 0; /* libraries alone */
 	for (size_t i = 0; i < n; i++) {
 		uint32_t line;
@@ -340,6 +387,15 @@ static uint32_t node_of(struct chains *chains, uint32_t parent, uint32_t line)
 	return number;
 }
 
+static void mark_users(struct chains *chains, uint32_t parent, uint32_t node, bool packaged)
+{
+	enum place_rank rank = chains_rank(chains, chains_frame(chains, node));
+
+	chains->nodes[node].own = rank == PLACE_PYTHON;
+	chains->nodes[node].users |= chains->nodes[parent].users || rank == PLACE_PYTHON ||
+	                             (packaged && rank == PLACE_PYTHON_LIBRARY);
+}
+
 static void mark_jax(struct chains *chains, const struct stack_frame *const *frames, size_t n,
                      uint32_t node)
 {
@@ -355,10 +411,10 @@ static struct known_stack look_at(struct chains *chains, const struct stack *sta
 {
 	uint32_t lines[CHAINS_DEPTH_MAX], node = 0, next;
 	size_t n = part_frames(chains, stack), count;
-	bool cut, compiles;
+	bool cut, compiles, packaged;
 
 	count = find_lines(chains, chains->parted + chains->room_parted - n, n, lines, &cut,
-	                   &compiles);
+	                   &compiles, &packaged);
 	chains->cut += cut;
 	while (count--) {
 		next = lines[count] == CHAINS_NONE ? CHAINS_NONE
@@ -367,6 +423,7 @@ static struct known_stack look_at(struct chains *chains, const struct stack *sta
 			chains->refused++;
 			break;
 		}
+		mark_users(chains, node, next, packaged);
 		node = next;
 	}
 	mark_jax(chains, chains->parted + chains->room_parted - n, n, node);
@@ -426,6 +483,11 @@ uint32_t chains_function(const struct chains *chains, uint32_t node)
 	return node ? chains->lines[chains->nodes[node].line].function : CHAINS_NONE;
 }
 
+bool chains_is_users(const struct chains *chains, uint32_t node)
+{
+	return chains->nodes[node].users;
+}
+
 bool chains_has_jax(const struct chains *chains, uint32_t node)
 {
 	return chains->nodes[node].jax;
@@ -443,14 +505,26 @@ uint64_t chains_refused(const struct chains *chains)
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-static bool is_begin(const struct stack_frame *frame)
+/* Of a place in a package the user's line that leads there: in the place of the outermost of so
+ * many, unless it is one of them. False: nothing but begins of programs is missing outside of it.
+ */
+static bool tell_own(const struct chains *chains, uint32_t node, uint32_t *nodes, size_t n)
 {
-	return frame->function && !strcmp(frame->function, is_native(frame) ? "main" : "<module>");
+	while (node && !chains->nodes[node].own)
+		node = chains->nodes[node].parent;
+	if (!node || n < 2 || chains->nodes[node].depth >= chains->nodes[nodes[n - 1]].depth)
+		return true;
+	nodes[n - 1] = node;
+	do
+		node = chains->nodes[node].parent;
+	while (node && is_begin(chains_frame(chains, node)));
+	return node;
 }
 
 size_t chains_told(const struct chains *chains, uint32_t node, size_t most, uint32_t *nodes,
                    bool *left_out)
 {
+	uint32_t inner = node;
 	size_t n = 0;
 	bool left = false;
 
@@ -462,9 +536,10 @@ size_t chains_told(const struct chains *chains, uint32_t node, size_t most, uint
 			break;
 		nodes[n++] = node;
 	}
+	if (left)
+		left = tell_own(chains, inner, nodes, n);
 	for (size_t i = 0; i < n / 2; i++) {
-		uint32_t inner = nodes[i];
-
+		inner = nodes[i];
 		nodes[i] = nodes[n - 1 - i];
 		nodes[n - 1 - i] = inner;
 	}
@@ -499,7 +574,9 @@ void chains_label(const struct chains *chains, uint32_t node, size_t most, struc
 		most = CHAINS_DEPTH_MAX;
 	n = chains_told(chains, node, most ? most : 1, nodes, &left_out);
 	for (size_t i = 0; i < n; i++) {
-		buf_puts(out, i ? " > " : left_out ? "... > " : "");
+		bool next = i && chains->nodes[nodes[i]].parent == nodes[i - 1];
+
+		buf_puts(out, next ? " > " : i ? " > ... > " : left_out ? "... > " : "");
 		add_shown_frame(chains_frame(chains, nodes[i]), out);
 	}
 }

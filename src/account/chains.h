@@ -7,10 +7,11 @@
  * The user's are frames of Python that are not in folders of libraries, and inside of them native
  * ones whose line is known; in a stack without Python all native ones that are neither CUDA's, nor
  * a framework's, nor the system's (analysis/place.h). A stack that has none of them is one frame:
- * its place. Where a compiler runs, the library's line that needed it is told within the user's: it
- * says what was compiled. A function that calls itself is one frame, at its innermost line, and one
- * with its comprehensions and generator expressions is, too. Frames that would be told with the
- * same words are one.
+ * its place. A package that has the program's loop, a trainer's or a server's, is the user's, too,
+ * where its user calls it from the program's begin alone, or is not there. Where a compiler runs,
+ * the library's line that needed it is told within the user's: it says what was compiled. A
+ * function that calls itself is one frame, at its innermost line, and one with its comprehensions
+ * and generator expressions is, too. Frames that would be told with the same words are one.
  *
  * Frames belong to the source, so chains are asked and told until its end() has returned. What a
  * frame was in its source can come until then (struct stack_frame): what is asked in end() has all.
@@ -32,6 +33,9 @@ void chains_free(struct chains *chains);
 /* The node of a stack's chain; each stack is looked at once. 0, the root: NULL, or no frame that
  * has anything to be told by. */
 uint32_t chains_of(struct chains *chains, const struct stack *stack);
+
+/* Its innermost frame of Python, or a caller of that, is the user's. */
+bool chains_is_users(const struct chains *chains, uint32_t node);
 
 /* A compiler runs in it. */
 bool chains_compile(struct chains *chains, const struct stack *stack);

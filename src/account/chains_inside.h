@@ -16,8 +16,10 @@ struct chains_line {
 struct chains_node {
 	uint32_t parent, line;
 	uint32_t child, sibling; /* the last child, and the one before this; 0: none */
-	uint32_t depth : 31;     /* CHAINS_DEPTH_MAX at most */
+	uint32_t depth : 29;     /* CHAINS_DEPTH_MAX at most */
 	uint32_t jax : 1;        /* see chains_has_jax() */
+	uint32_t users : 1;      /* see chains_is_users() */
+	uint32_t own : 1;        /* a line of Python of the user's own */
 };
 
 struct known_frame {

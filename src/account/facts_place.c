@@ -57,7 +57,7 @@ static enum whose placer_whose(struct placer *placer, uint32_t chain)
 	if (*whose)
 		return *whose;
 	rank = chains_rank(chains, chains_frame(chains, chain));
-	if (rank == PLACE_PYTHON)
+	if (rank <= PLACE_PYTHON_LIBRARY && chains_is_users(chains, chain))
 		*whose = WHOSE_PYTHON;
 	else if (rank != PLACE_NATIVE)
 		*whose = WHOSE_OTHERS;

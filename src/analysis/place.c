@@ -50,6 +50,63 @@ static enum place_rank rank_of_python(const struct stack_frame *frame)
 	return frame->file && is_library_file(frame->file) ? PLACE_PYTHON_LIBRARY : PLACE_PYTHON;
 }
 
+static bool is_package(const char *name, size_t length, const char *const names[], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strlen(names[i]) == length && !strncmp(names[i], name, length))
+			return true;
+	return false;
+}
+
+size_t place_package(const struct stack_frame *frame, const char **name)
+{
+	static const char *const folders[] = { "/site-packages/", "/dist-packages/" };
+	static const char *const others[] = { "torch" };
+	size_t length;
+
+	*name = NULL;
+	for (size_t i = 0; frame->file && i < ARRAY_SIZE(folders); i++) {
+		const char *at = strstr(frame->file, folders[i]);
+
+		if (at && (!*name || at > *name))
+			*name = at + strlen(folders[i]);
+	}
+	if (!*name)
+		return 0;
+	length = strcspn(*name, "/");
+	if (!(*name)[length] || is_package(*name, length, others, ARRAY_SIZE(others)))
+		return 0;
+	return length;
+}
+
+bool place_package_loops(const char *name, size_t length)
+{
+	static const char *const loops[] = {
+		"pytorch_lightning",
+		"lightning",
+		"accelerate",
+		"transformers",
+		"diffusers",
+		"trl",
+		"peft",
+		"unsloth",
+		"fastai",
+		"keras",
+		"composer",
+		"deepspeed",
+		"megatron",
+		"nemo",
+		"verl",
+		"torchtune",
+		"vllm",
+		"sglang",
+		"ray",
+		"sentence_transformers",
+	};
+
+	return is_package(name, length, loops, ARRAY_SIZE(loops));
+}
+
 /* ---- native code ----------------------------------------------------------------------------- */
 
 static bool begins_with_any(const char *name, const char *const begins[], size_t count)

@@ -36,6 +36,15 @@ enum place_compiler {
 enum place_compiler place_compiler(const struct stack_frame *frame);
 
 /*
+ * The package of a line of an installed one: *name is in its file's path, and so many letters long.
+ * 0: it has none, or is PyTorch's, within which programs' own loops are called.
+ */
+size_t place_package(const struct stack_frame *frame, const char **name);
+
+/* One that has the loop of programs that use it: trainers, servers. */
+bool place_package_loops(const char *name, size_t length);
+
+/*
  * The innermost frame of Python that is not in a folder of libraries; else the innermost frame of
  * Python; else the innermost native one that is neither CUDA's, nor a framework's or an allocator's
  * that passes calls on, nor of the C library, the interpreter, the loader, or of a header of the

@@ -319,6 +319,64 @@ static void test_code_that_was_made_is_none_of_the_users(void **state)
 	             "train.py:20 train > cmzmg3upctx7.py:5 call");
 }
 
+#define SITE "/x/lib/python3.12/site-packages/"
+
+static const struct stack_frame *trainer(const char *function, uint32_t line)
+{
+	return python(function, SITE "transformers/trainer.py", line);
+}
+
+static const struct stack_frame *collator(void)
+{
+	return python("DataCollator.__call__", SITE "transformers/data/data_collator.py", 271);
+}
+
+/* Whose program is no more than a call of a trainer's finds its steps within the trainer. */
+static void test_a_package_that_has_the_loop_is_the_users(void **state)
+{
+	const struct stack *stack;
+
+	begin();
+	stack = stack_of(train("<module>", 60), train("main", 50), trainer("Trainer.train", 9),
+	                 trainer("Trainer.step", 12), library(), collator(), library(), NULL);
+	assert_chain(stack, "train.py:50 main > ... > trainer.py:12 Trainer.step > "
+	                    "data_collator.py:271 DataCollator.__call__");
+	assert_true(chains_is_users(scene.chains, chains_of(scene.chains, stack)));
+	assert_chain(stack_of(train("<module>", 60), train("fit", 40), train("run", 50),
+	                      trainer("Trainer.train", 9), trainer("Trainer.step", 12), collator(),
+	                      NULL),
+	             "... > train.py:50 run > ... > trainer.py:12 Trainer.step > "
+	             "data_collator.py:271 DataCollator.__call__");
+	assert_chain(stack_of(train("<module>", 60), trainer("Trainer.train", 9), library(),
+	                      train("Words.__getitem__", 20), NULL),
+	             "train.py:60 <module> > train.py:20 Words.__getitem__");
+	assert_chain(stack_of(python("Engine.run", SITE "vllm/engine.py", 5),
+	                      python("Engine.step", SITE "vllm/engine.py", 7), library(), NULL),
+	             "engine.py:5 Engine.run > engine.py:7 Engine.step");
+	assert_chain(stack_of(python("<module>", "/usr/bin/vllm", 8),
+	                      python("serve", SITE "vllm/cli.py", 3), NULL),
+	             "vllm:8 <module> > cli.py:3 serve");
+}
+
+static void test_other_packages_are_none_of_the_users(void **state)
+{
+	const struct stack *stack;
+
+	begin();
+	assert_chain(stack_of(train("<module>", 60), train("train", 50),
+	                      python("norm", SITE "numpy/linalg/linalg.py", 7), NULL),
+	             "train.py:60 <module> > train.py:50 train");
+	assert_chain(stack_of(train("<module>", 60), library(), NULL), "train.py:60 <module>");
+	assert_chain(stack_of(train("<module>", 60), python("run", SITE "six.py", 5), NULL),
+	             "train.py:60 <module>");
+	assert_chain(stack_of(train("<module>", 60),
+	                      python("loads", "/usr/lib/python3.12/json/__init__.py", 5), NULL),
+	             "train.py:60 <module>");
+	stack = stack_of(library(), NULL);
+	assert_chain(stack, "linear.py:125 Linear.forward");
+	assert_false(chains_is_users(scene.chains, chains_of(scene.chains, stack)));
+}
+
 static const struct stack_frame *nvrtc(void)
 {
 	return native("nvrtcCompileProgram", "libnvrtc.so.13", NULL, 0);
@@ -815,6 +873,8 @@ int main(void)
 		cmocka_unit_test(test_two_functions_of_one_name_in_one_file_are_two),
 		cmocka_unit_test(test_frames_of_the_same_words_are_one_node),
 		cmocka_unit_test(test_code_that_was_made_is_none_of_the_users),
+		cmocka_unit_test(test_a_package_that_has_the_loop_is_the_users),
+		cmocka_unit_test(test_other_packages_are_none_of_the_users),
 		cmocka_unit_test(test_what_a_compiler_is_for_is_told_by_the_librarys_line),
 		cmocka_unit_test(test_no_line_of_a_compilers_own_is_told),
 		cmocka_unit_test(test_callers_of_jax_have_it_and_no_others),
