@@ -9,6 +9,7 @@
 # make bench-in-process what a call costs that is recorded inside the process; needs no root
 # make build/bench/in-process-drain   what cuscope takes for such a call, as instructions too: bench/in-process/drain.c
 # make bench-profile    what a profile costs a busy thread, beside perf record (root); within 5 minutes
+# bench/profile/attach  what attaching costs cuscope itself, as CPU seconds (root); needs nothing built but cuscope
 # make bench-host-waits what recording what threads wait for costs who does nothing but wait (root); within 5 minutes
 # make build/bench/tables   how long rows of unwind tables take to be made: bench/profile/tables.c
 # make bench-top        what `top --web` costs steps that are bound by launches, with the account of the last seconds and without (root); within 10 minutes
