@@ -58,14 +58,9 @@ static uint64_t hash_text(const struct buf *text)
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-static bool is_native(const struct stack_frame *frame)
-{
-	return frame->kind != FRAME_PYTHON;
-}
-
 static void add_function(const struct stack_frame *frame, struct buf *out)
 {
-	char *name = is_native(frame) ? kernel_name_qualified(frame->function) : NULL;
+	char *name = chains_is_native(frame) ? kernel_name_qualified(frame->function) : NULL;
 
 	buf_puts(out, name && *name ? name : frame->function);
 	free(name);
@@ -121,40 +116,31 @@ static uint32_t function_of(struct chains *chains, const struct stack_frame *fra
 		           frame->file     ? place_file(frame->file)
 		           : frame->module ? frame->module
 		                           : "",
-		           is_native(frame) ? 0 : frame->first_line);
+		           chains_is_native(frame) ? 0 : frame->first_line);
 	} else {
 		chains_label_frame(frame, text);
 	}
 	return number_of(&chains->functions_by, hash_text(text), CHAINS_NODES_MAX);
 }
 
-static struct known_frame *known_of(struct chains *chains, const struct stack_frame *frame)
+struct known_frame *chains_known(struct chains *chains, const struct stack_frame *frame)
 {
 	return BY_ID(chains->by_frame, chains->n_by_frame, frame->id);
 }
 
 enum place_rank chains_rank(struct chains *chains, const struct stack_frame *frame)
 {
-	struct known_frame *known = known_of(chains, frame);
+	struct known_frame *known = chains_known(chains, frame);
 
 	if (!known->rank)
 		known->rank = (uint8_t)(place_rank(frame) + 1);
 	return (enum place_rank)(known->rank - 1);
 }
 
-static enum place_compiler compiler_of(struct chains *chains, const struct stack_frame *frame)
-{
-	struct known_frame *known = known_of(chains, frame);
-
-	if (!known->compiler)
-		known->compiler = (uint8_t)place_compiler(frame);
-	return (enum place_compiler)known->compiler;
-}
-
 /* CHAINS_NONE where there is no room for another. */
 static uint32_t line_of(struct chains *chains, const struct stack_frame *frame)
 {
-	struct known_frame *known = known_of(chains, frame);
+	struct known_frame *known = chains_known(chains, frame);
 	uint32_t line;
 
 	if (known->line)
@@ -202,86 +188,6 @@ static size_t part_frames(struct chains *chains, const struct stack *stack)
 	return count;
 }
 
-/* Which frames of a stack are the user's, by its ranks. */
-struct users {
-	bool python;      /* it has frames of Python */
-	size_t innermost; /* the innermost of the user's Python; n where there is none */
-	size_t called; /* from here to there: what that calls, without a library's Python between */
-	const char *package; /* that has its loop; NULL: it has its own */
-	size_t package_length;
-};
-
-static bool is_begin(const struct stack_frame *frame)
-{
-	return frame->function && !strcmp(frame->function, is_native(frame) ? "main" : "<module>");
-}
-
-static bool begins_program(const struct stack_frame *frame)
-{
-	return is_begin(frame) || (frame->function && !strcmp(frame->function, "main"));
-}
-
-/* What the user's innermost line calls, where that is known to be no loop of the user's. */
-static void find_package(struct chains *chains, const struct stack_frame *const *frames, size_t n,
-                         struct users *users)
-{
-	bool any = users->innermost == n || begins_program(frames[users->innermost]);
-	const char *name;
-	size_t length = 0;
-
-	for (size_t i = users->innermost; i-- > 0 && !length;)
-		if (chains_rank(chains, frames[i]) == PLACE_PYTHON_LIBRARY)
-			length = place_package(frames[i], &name);
-	if (!length || !(any || place_package_loops(name, length)))
-		return;
-	users->package = name;
-	users->package_length = length;
-}
-
-static bool is_of_package(const struct users *users, const struct stack_frame *frame)
-{
-	const char *name;
-
-	return users->package && place_package(frame, &name) == users->package_length &&
-	       !strncmp(name, users->package, users->package_length);
-}
-
-static struct users find_users(struct chains *chains, const struct stack_frame *const *frames,
-                               size_t n)
-{
-	struct users users = { .innermost = n };
-
-	for (size_t i = 0; i < n && users.innermost == n; i++) {
-		enum place_rank rank = chains_rank(chains, frames[i]);
-
-		users.python |= rank <= PLACE_PYTHON_LIBRARY;
-		if (rank == PLACE_PYTHON)
-			users.innermost = i;
-		else if (rank == PLACE_PYTHON_LIBRARY)
-			users.called = i + 1;
-	}
-	if (users.python)
-		find_package(chains, frames, n, &users);
-	return users;
-}
-
-/*
- * Native code that Python calls is mostly a library's: those of wheels have no lines, and Python's
- * own modules are called like all that are compiled for one of its versions.
- */
-static bool is_users(struct chains *chains, const struct users *users,
-                     const struct stack_frame *frame, size_t i)
-{
-	enum place_rank rank = chains_rank(chains, frame);
-
-	if (rank == PLACE_PYTHON_LIBRARY)
-		return is_of_package(users, frame);
-	if (rank != PLACE_NATIVE || !users->python)
-		return rank == PLACE_PYTHON || rank == PLACE_NATIVE;
-	return i >= users->called && i < users->innermost && frame->file && frame->line &&
-	       !(frame->module && strstr(frame->module, ".cpython-"));
-}
-
 /* "f.<locals>.<genexpr>" of "f"; older Pythons tell its own name alone. */
 static bool is_comprehension_of(const struct stack_frame *inner, const struct stack_frame *outer)
 {
@@ -290,7 +196,7 @@ static bool is_comprehension_of(const struct stack_frame *inner, const struct st
 	bool is = false;
 	size_t length;
 
-	if (is_native(inner) || is_native(outer) || !has_text(name) || !has_text(of))
+	if (chains_is_native(inner) || chains_is_native(outer) || !has_text(name) || !has_text(of))
 		return false;
 	dot = strrchr(name, '.');
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
@@ -303,34 +209,15 @@ static bool is_comprehension_of(const struct stack_frame *inner, const struct st
 	return strlen(of) == length && !strncmp(name, of, length);
 }
 
-/* The innermost frame that needed a compiler: a line of a library's that the user calls. NULL: none
- * did, or the user's own line does. */
-static const struct stack_frame *find_compiled(struct chains *chains, const struct users *users,
-                                               const struct stack_frame *const *frames,
-                                               bool *compiles)
-{
-	size_t i = users->innermost, caller = i;
-
-	*compiles = false;
-	while (i-- > 0 && !*compiles) {
-		enum place_compiler compiler = compiler_of(chains, frames[i]);
-
-		*compiles = compiler == PLACE_COMPILER;
-		if (compiler == PLACE_NO_COMPILER &&
-		    chains_rank(chains, frames[i]) == PLACE_PYTHON_LIBRARY)
-			caller = i;
-	}
-	return *compiles && users->python && caller < users->innermost ? frames[caller] : NULL;
-}
-
 /* The lines of a chain, innermost first; *cut: there are more. */
 static size_t find_lines(struct chains *chains, const struct stack_frame *const *frames, size_t n,
                          uint32_t lines[CHAINS_DEPTH_MAX], bool *cut, bool *compiles,
                          bool *packaged)
 {
 	const struct stack whole = { .n_frames = n, .frames = frames };
-	const struct users users = find_users(chains, frames, n);
-	const struct stack_frame *place, *inner = find_compiled(chains, &users, frames, compiles);
+	const struct chains_users users = chains_users_find(chains, frames, n);
+	const struct stack_frame *place,
+		*inner = chains_users_compiled(chains, &users, frames, compiles);
 	uint32_t function = CHAINS_NONE;
 	size_t count = 0;
 
@@ -347,7 +234,7 @@ static size_t find_lines(struct chains *chains, const struct stack_frame *const 
 	for (size_t i = 0; i < n; i++) {
 		uint32_t line;
 
-		if (!is_users(chains, &users, frames[i], i) || !has_words(frames[i]))
+		if (!chains_users_has(chains, &users, frames[i], i) || !has_words(frames[i]))
 			continue;
 		line = line_of(chains, frames[i]);
 		if (inner && is_comprehension_of(inner, frames[i]))
@@ -517,7 +404,7 @@ static bool tell_own(const struct chains *chains, uint32_t node, uint32_t *nodes
 	nodes[n - 1] = node;
 	do
 		node = chains->nodes[node].parent;
-	while (node && is_begin(chains_frame(chains, node)));
+	while (node && chains_begins(chains_frame(chains, node)));
 	return node;
 }
 
@@ -529,7 +416,7 @@ size_t chains_told(const struct chains *chains, uint32_t node, size_t most, uint
 	bool left = false;
 
 	for (size_t from_inside = 0; node; node = chains->nodes[node].parent, from_inside++) {
-		if (from_inside > 1 && is_begin(chains_frame(chains, node)))
+		if (from_inside > 1 && chains_begins(chains_frame(chains, node)))
 			continue;
 		left = n == most;
 		if (left)

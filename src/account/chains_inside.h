@@ -2,6 +2,8 @@
 /* The tree of chains, for those who go through it. */
 #pragma once
 
+#include <string.h>
+
 #include "account/chains.h"
 #include "account/keyed.h"
 
@@ -23,9 +25,12 @@ struct chains_node {
 };
 
 struct known_frame {
-	uint32_t line;    /* and 1; 0: not asked yet */
-	uint8_t rank;     /* the same */
-	uint8_t compiler; /* enum place_compiler; 0: not asked yet */
+	uint32_t line;            /* and 1; 0: not asked yet */
+	const char *package_file; /* that its package was asked of; NULL: not yet */
+	uint32_t package;         /* where its name begins in the file's, */
+	uint8_t package_letters;  /* and how long it is; 0: none */
+	uint8_t rank;             /* and 1; 0: not asked yet */
+	uint8_t compiler;         /* enum place_compiler; 0: not asked yet */
 };
 
 /* What a node has with all that it calls. */
@@ -68,3 +73,43 @@ struct chains {
 	struct buf text;
 	struct chains_scratch *scratch; /* of chains_heaviest() */
 };
+
+/* ---- whose frames they are ------------------------------------------------------------------- */
+
+/* Which frames of a stack are the user's, by its ranks. */
+struct chains_users {
+	bool python;      /* it has frames of Python */
+	size_t innermost; /* the innermost of the user's Python; n where there is none */
+	size_t called; /* from here to there: what that calls, without a library's Python between */
+	const char *package; /* that has its loop; NULL: it has its own */
+	size_t package_length;
+};
+
+static inline bool chains_is_native(const struct stack_frame *frame)
+{
+	return frame->kind != FRAME_PYTHON;
+}
+
+/* Of a program, or of a module. */
+static inline bool chains_begins(const struct stack_frame *frame)
+{
+	return frame->function &&
+	       !strcmp(frame->function, chains_is_native(frame) ? "main" : "<module>");
+}
+
+struct known_frame *chains_known(struct chains *chains, const struct stack_frame *frame);
+
+/* Of a stack, whose frames are `n`, the innermost first. */
+struct chains_users chains_users_find(struct chains *chains,
+                                      const struct stack_frame *const *frames, size_t n);
+
+/* Frame `i` of it is one of the user's. */
+bool chains_users_has(struct chains *chains, const struct chains_users *users,
+                      const struct stack_frame *frame, size_t i);
+
+/* The innermost frame that needed a compiler: a line of a library's that the user calls. NULL: none
+ * did, or the user's own line does. */
+const struct stack_frame *chains_users_compiled(struct chains *chains,
+                                                const struct chains_users *users,
+                                                const struct stack_frame *const *frames,
+                                                bool *compiles);
