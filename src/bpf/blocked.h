@@ -413,7 +413,7 @@ static __attribute__((noinline)) int blocked_before(struct task_struct *task, __
 		return 0;
 	if (tgid == settings.self_tgid || record.weight_ns < settings.blocked_ns ||
 	    BPF_CORE_READ(task, start_time) >= state.blocked_begin_ns || !BPF_CORE_READ(task, mm) ||
-	    BPF_CORE_READ(task, flags) & PF_EXITING || !thread_make(id))
+	    BPF_CORE_READ(task, flags) & PF_EXITING || !thread_make(id, user_of(task)))
 		return 0;
 	head_fill(&born.head, WIRE_THREAD, id, now);
 	BPF_CORE_READ_STR_INTO(&born.comm, task, comm);

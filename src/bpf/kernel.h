@@ -154,6 +154,7 @@ struct user_namespace {
 } __ksym_struct;
 
 struct cred {
+	kuid_t uid;
 	struct user_namespace *user_ns;
 } __ksym_struct;
 

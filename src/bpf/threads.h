@@ -156,35 +156,48 @@ static __always_inline int thread_is_sampled(const struct wire_thread *thread)
 	return !thread->of_waker || process_is_waker(thread->tgid);
 }
 
+/* Out of the map; of one that is not in it nothing is counted. */
+static __always_inline void thread_drop(__u32 tid)
+{
+	const struct wire_thread *thread = bpf_map_lookup_elem(&threads, &tid);
+	__u32 user = thread ? thread->user : 0;
+
+	if (thread && !bpf_map_delete_elem(&threads, &tid))
+		user_threads_add(user, -1ull);
+}
+
 /* A new one's, which is not told of yet. NULL where there is no room. */
-static __always_inline struct wire_thread *thread_make(__u64 id)
+static __always_inline struct wire_thread *thread_make(__u64 id, __u32 user)
 {
 	__u32 tid = id, zero = 0;
 	struct wire_thread *thread;
 	void *blank;
 
+	thread_drop(tid); /* another process's, whose end was missed */
 	blank = bpf_map_lookup_elem(&blank_thread, &zero);
-	if (!blank || bpf_map_update_elem(&threads, &tid, blank, BPF_ANY)) {
+	if (!blank || !user_has_room(user) ||
+	    bpf_map_update_elem(&threads, &tid, blank, BPF_NOEXIST)) {
 		count_lost(LOST_THREADS_FULL);
 		return 0;
 	}
+	user_threads_add(user, 1);
 	thread = bpf_map_lookup_elem(&threads, &tid);
 	if (!thread)
 		return 0;
 	thread->tgid = id >> 32;
+	thread->user = user;
 	return thread;
 }
 
 /* The current thread, which is met for the first time. */
 static __always_inline struct wire_thread *thread_meet(__u64 id, int of_waker)
 {
-	struct wire_thread *thread = thread_make(id);
+	struct wire_thread *thread = thread_make(id, user_current());
 
 	if (!thread)
 		return 0;
 	thread->of_waker = of_waker;
 	thread->born_ns = process_born(id >> 32);
-	thread->user = FOLDING ? user_current() : 0;
 	emit_process(WIRE_THREAD, id, 0, thread->born_ns, WAKE_IF_FULL);
 	return thread;
 }
@@ -281,5 +294,5 @@ static __always_inline void thread_end(__u32 tid, __u32 tgid)
 		blocked_tell_sums(&thread->blocking, (__u64)tgid << 32 | tid, now);
 #endif
 	}
-	bpf_map_delete_elem(&threads, &tid);
+	thread_drop(tid);
 }

@@ -320,7 +320,7 @@ struct wire_thread {
 	__u32 tgid;    /* a mismatch means that the tid was reused */
 	__u32 depth;
 	__u32 of_waker; /* of no target: its samples and blocked time alone are told */
-	__u32 user;     /* where calls are folded: as it was met, see users.h */
+	__u32 user;     /* as it was met: see users.h */
 	struct wire_blocking blocking; /* beside what is asked whenever it is switched */
 	struct wire_freed freed;
 	__u32 declined; /* calls that were not looked at and whose returns are still to come */
@@ -463,6 +463,12 @@ struct wire_settings {
 	__u32 share[WIRE_SHARES]; /* enum fold_share_of: rows that one process may have */
 };
 
+/* Map "uid_ranges": uids that begin with so many bits, by whose they are. */
+#define WIRE_UID_RANGES 65536
+struct wire_uids {
+	__u32 bits, first; /* big-endian */
+};
+
 /* Of processes: few share one, and by `kernels_mix` nobody can choose whose. A power of two. */
 #define WIRE_KERNELS_SLOTS 16384u
 
@@ -477,6 +483,8 @@ struct wire_state {
 	__u64 lost_rows;        /* folded calls that no map had room for */
 	__s64 live_rows;        /* of "fold_live", and by user: see users.h */
 	__s64 user_rows[WIRE_USERS];
+	__s64 threads; /* in the map, and by user */
+	__s64 user_threads[WIRE_USERS];
 	__u64 lost_stacks;     /* of allocations that are folded, and of hooks: no slot was free */
 	__u64 stacks_left_out; /* of allocations that came too fast for their stacks */
 	__u64 driver_tells;    /* not 0: runtime calls without a return are left out, since the */

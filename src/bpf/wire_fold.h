@@ -150,12 +150,6 @@ struct fold_count {
 	__u64 count, bytes;
 };
 
-/* Map "fold_uid_ranges": uids that begin with so many bits, by whose they are. */
-#define FOLD_UID_RANGES 65536
-struct fold_uids {
-	__u32 bits, first; /* big-endian */
-};
-
 /* Map "fold_totals". */
 struct fold_totals {
 	struct fold_count allocated, freed, replaced, context, untracked;

@@ -182,7 +182,7 @@ static void add_uids(void *data, uint64_t first, uint64_t count, uint64_t person
 
 	while (first < end) {
 		int size = first ? __builtin_ctzll(first) : 32;
-		struct fold_uids uids = { .first = htobe32((uint32_t)first) };
+		struct wire_uids uids = { .first = htobe32((uint32_t)first) };
 
 		while (first + (1ull << size) > end)
 			size--;
@@ -192,12 +192,17 @@ static void add_uids(void *data, uint64_t first, uint64_t count, uint64_t person
 	}
 }
 
+void fold_fill_users(struct programs *programs)
+{
+	int ranges = programs_map(programs, "uid_ranges");
+
+	person_ranges(add_uids, &ranges);
+}
+
 int fold_fill_tables(struct programs *programs)
 {
 	int map = programs_map(programs, "fold_formats");
-	int ranges = programs_map(programs, "fold_uid_ranges");
 
-	person_ranges(add_uids, &ranges);
 	for (uint32_t format = 0; format < 256; format++) {
 		uint32_t bits = api_format_bits(format);
 

@@ -28,6 +28,9 @@ int fold_size_maps(struct bpf_object *object, unsigned tools);
 /* For a watch of a whole machine (wire_settings.cuda_only): by need, as far as the kernel can. */
 void fold_shrink_maps(struct bpf_object *object);
 
+/* Tells the programs whose uids are, with calls folded or not: after it. */
+void fold_fill_users(struct programs *programs);
+
 /* Fills the tables that all plans share: after it. */
 int fold_fill_tables(struct programs *programs);
 

@@ -419,6 +419,8 @@ int programs_load(const struct programs_options *options, struct programs **prog
 		r = end_ring_map(p);
 	if (!r)
 		r = fill_exits(p, options->own_hooks);
+	if (!r)
+		fold_fill_users(p);
 	if (!r && options->settings.fold)
 		r = fold_fill_tables(p);
 	if (r) {

@@ -55,9 +55,15 @@ void programs_target_remove(struct programs *p, pid_t tgid)
 
 void programs_thread_forget(struct programs *p, pid_t tid)
 {
+	AT_END(at_end_free) struct wire_thread *thread = xmalloc(sizeof(*thread));
+	struct wire_state *state = programs_state(p);
+	int map = programs_map(p, "threads");
 	uint32_t key = tid;
 
-	bpf_map_delete_elem(programs_map(p, "threads"), &key);
+	if (bpf_map_lookup_elem(map, &key, thread) || bpf_map_delete_elem(map, &key))
+		return;
+	__atomic_fetch_sub(&state->threads, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&state->user_threads[thread->user % WIRE_USERS], 1, __ATOMIC_RELAXED);
 }
 
 bool programs_thread_known(const struct programs *p, pid_t tid)

@@ -5,10 +5,13 @@
  *   storms maps SECONDS FOLDER       new files, each mapped for execution for a moment
  *   storms names SECONDS NAME        processes that call themselves so, and end
  *   storms programs SECONDS PROGRAM  processes that execute it
+ *   storms threads SECONDS NUMBER    so many threads that each make a call of CUDA's, and stay
  *
- * Says "ready" first.
+ * Says "ready" first; of threads when they have.
  */
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -60,6 +63,45 @@ static void have_child(const char *name, const char *program)
 	_exit(0);
 }
 
+#define STACK_BYTES 16384u
+
+static int (*cu_init)(unsigned flags);
+
+static void *call_once(void *unused)
+{
+	cu_init(0);
+	return unused;
+}
+
+static void *call_and_stay(void *unused)
+{
+	call_once(NULL);
+	for (;;)
+		pause();
+	return unused;
+}
+
+static void have_threads(long n)
+{
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	if (driver)
+		cu_init = (int (*)(unsigned))dlsym(driver, "cuInit");
+	if (!cu_init) {
+		fprintf(stderr, "%s\n", dlerror());
+		exit(1);
+	}
+	call_once(NULL);
+	sleep(2); /* until it has its probes */
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	while (n-- && !pthread_create(&thread, &attributes, call_and_stay, NULL))
+		;
+	sleep(2);
+}
+
 int main(int argc, char **argv)
 {
 	time_t end;
@@ -71,10 +113,14 @@ int main(int argc, char **argv)
 	maps = !strcmp(argv[1], "maps");
 	names = !strcmp(argv[1], "names");
 	signal(SIGCHLD, SIG_IGN); /* they are gone at once */
+	if (!strcmp(argv[1], "threads"))
+		have_threads(atol(argv[3]));
 	puts("ready");
 	fflush(stdout);
 	while (seconds() < end) {
-		if (maps)
+		if (!maps && !names && cu_init)
+			sleep(1);
+		else if (maps)
 			map_new(argv[3]);
 		else
 			have_child(names ? argv[3] : NULL, argv[3]);

@@ -56,6 +56,33 @@ def test_processes_that_take_a_wanted_name_and_end(case):
     storm(case, "names", "--name", "loop*")
 
 
+THREADS = 8500  # the programs have room for 8,192
+
+
+@alone
+def test_threads_of_one_user_leave_room_for_others(case):
+    """All there is room for, asleep after a call each: another user's thread is seen all the same."""
+    env = case.environment()
+    env.pop("SAMPLE_COUNTS")
+    process = case.start_trace(["--name", "[hl]o[so][tp]*"])
+    storm = case.start("setpriv", "--reuid", "1234", "--regid", "1234", "--clear-groups", Places.program("hostile-storms"),
+                       "threads", "60", str(THREADS), name="storm", env=env)
+    wait_until(lambda: "ready" in storm.out(), "its threads", 60)
+    victim = case.start("setpriv", "--reuid", "1235", "--regid", "1235", "--clear-groups", Places.program("loop"), "60", "50",
+                        name="victim", stdin=subprocess.PIPE, env=env)
+    wait_until(lambda: "ready" in victim.out() or victim.process.poll() is not None, "the victim", 30)
+    time.sleep(2)
+    victim.process.stdin.close()
+    victim.wait()
+    process.signal(signal.SIGINT)
+    result = case.result(process)
+    checks.equal(f"status ({result.err})", 0, result.status)
+    if not result.summary["missed"]["lost"]["threads_full"]:
+        raise Failure("the storm had room for all of its threads")
+    if not result.names(pid=victim.pid)["cuLaunchKernel"]:
+        raise Failure("no launch of the victim was seen")
+
+
 @alone
 def test_programs_executed_as_fast_as_can_be(case):
     storm(case, "programs", "--all")

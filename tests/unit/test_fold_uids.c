@@ -15,7 +15,7 @@
 #define OTHER_MAP 7
 #define UIDS_MAP  8
 
-static struct fold_uids uids[256];
+static struct wire_uids uids[256];
 static uint32_t users[256];
 static size_t n_uids;
 
@@ -24,7 +24,7 @@ int __wrap_bpf_map_update_elem(int map, const void *key, const void *value, __u6
 
 int __wrap_programs_map(const struct programs *programs, const char *name)
 {
-	return strcmp(name, "fold_uid_ranges") ? OTHER_MAP : UIDS_MAP;
+	return strcmp(name, "uid_ranges") ? OTHER_MAP : UIDS_MAP;
 }
 
 int __wrap_bpf_map_update_elem(int map, const void *key, const void *value, __u64 flags)
@@ -61,7 +61,7 @@ static void fill(const char *ranges)
 	close(fd);
 	n_uids = 0;
 	person_files(path, "/dev/null");
-	assert_int_equal(fold_fill_tables(NULL), 0);
+	fold_fill_users(NULL);
 	person_files(NULL, NULL);
 	unlink(path);
 }
