@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "base/xalloc.h"
+#include "probe/person.h"
 
 #define NAMES_SHOWN 8 /* of functions that share a reason; the JSON summary has them all */
 
@@ -475,4 +476,65 @@ void missed_text(struct buf *out, const struct run_info *run)
 		buf_printf(out, "  estimated: about %.2f times as much happened as was seen\n",
 		           run->estimate_scale);
 	add_stories(out, run);
+}
+
+/* ---- a window that users share ------------------------------------------------------------- */
+
+static void say(struct missed_left_out *told, struct buf *why)
+{
+	told->misses[told->n] = (struct miss){ .kind = MISS_OVER_BUDGET, .why = why->data };
+	told->words[told->n++] = why->data;
+	*why = (struct buf){ 0 };
+}
+
+static void say_user(struct missed_left_out *told, const struct writer_left_out *left,
+                     const struct run_info *run)
+{
+	uint64_t held_ns = run->end_ns > left->until_ns ? run->end_ns - left->until_ns : 0;
+	struct buf why = { 0 };
+
+	person_add(left->person, &why);
+	buf_printf(&why,
+	           ": only the last %.3f s are there, since the recorder's memory was full and "
+	           "most of it was this one's; %lu events before were left out",
+	           (double)held_ns / 1e9, left->events);
+	say(told, &why);
+}
+
+void missed_left_out_add(struct missed_left_out *told, const struct consumer *writer,
+                         struct run_info *run)
+{
+	struct writer_left_out left[MISSED_LEFT_OUT];
+	size_t n = writer_left_out(writer, left, MISSED_LEFT_OUT);
+	size_t shown = n < MISSED_LEFT_OUT ? n : MISSED_LEFT_OUT;
+	struct writer_stats stats;
+	struct buf why = { 0 };
+
+	writer_stats(writer, &stats);
+	told->misses = xcalloc(run->n_misses + shown + 2, sizeof(*told->misses));
+	for (size_t i = 0; i < shown; i++) {
+		say_user(told, &left[i], run);
+		run->lost[LOST_OVER_BUDGET] += left[i].events;
+	}
+	if (n > shown) {
+		buf_printf(&why, "the same of %zu more users", n - shown);
+		say(told, &why);
+	}
+	if (stats.unnamed) {
+		buf_printf(&why, "%lu threads have no names, since there were more than are kept",
+		           stats.unnamed);
+		say(told, &why);
+	}
+	if (run->n_misses)
+		memcpy(told->misses + told->n, run->misses, run->n_misses * sizeof(*run->misses));
+	run->n_misses += told->n;
+	run->misses = told->misses;
+}
+
+void missed_left_out_free(struct missed_left_out *told)
+{
+	for (size_t i = 0; i < told->n; i++)
+		free(told->words[i]);
+	free(told->misses);
+	*told = (struct missed_left_out){ 0 };
 }

@@ -8,6 +8,7 @@
 #include "analysis/stack_counts.h"
 #include "base/json.h"
 #include "trace/event.h"
+#include "trace/writer.h"
 
 /* Events that were made and not delivered, or not whole; LOST_LATE is about order only. */
 uint64_t missed_events(const uint64_t lost[LOST_COUNT]);
@@ -82,3 +83,19 @@ void missed_json_and_stacks(struct json *json, const struct run_info *run,
 
 /* Appends what was missed, a line each and indented; "nothing was lost" where that is so. */
 void missed_text(struct buf *out, const struct run_info *run);
+
+/*
+ * Of a window that users share (trace/writer.h): adds to the run how much less it has of those who
+ * had most of it, and threads without names. What that takes is freed later; zeroes at first.
+ */
+#define MISSED_LEFT_OUT 8 /* users that are named */
+
+struct missed_left_out {
+	struct miss *misses;
+	char *words[MISSED_LEFT_OUT + 2];
+	size_t n;
+};
+
+void missed_left_out_add(struct missed_left_out *told, const struct consumer *writer,
+                         struct run_info *run);
+void missed_left_out_free(struct missed_left_out *told);

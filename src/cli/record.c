@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "analysis/missed.h"
 #include "base/clock.h"
@@ -14,6 +15,10 @@
 #include "base/xalloc.h"
 
 #define CHOSEN_WORDS_MAX 1023
+
+/* What --last may take where it is a time: of all memory, and threads whose names are kept. */
+#define LAST_PART    4
+#define LAST_THREADS 262144
 
 #define BEGIN_LEAST_NS 2000000000ull
 #define BEGIN_MOST_NS  (24 * 3600 * 1000000000ull)
@@ -39,7 +44,9 @@ struct record_run {
 	struct record_options *options;
 	unsigned snapshots; /* files that have been written, with those that were there before */
 	char *name;         /* of the last of them; NULL: there is none but output */
-	int page_rc;        /* of --html */
+	struct missed_left_out left_out; /* of the last snapshot */
+	bool told_short;                 /* that --last is less than the time that was asked for */
+	int page_rc;                     /* of --html */
 	struct err page_err;
 };
 
@@ -257,6 +264,36 @@ static int open_snapshot(void *data, const char **name, struct err *err)
 	return rc ? rc : fcntl(fileno(r->recording.file.out), F_DUPFD_CLOEXEC, 0);
 }
 
+static uint64_t quarter_of_memory(void)
+{
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / LAST_PART;
+}
+
+static void tell_left_out(void *data, struct run_info *run)
+{
+	struct record_run *r = data;
+
+	missed_left_out_free(&r->left_out);
+	missed_left_out_add(&r->left_out, r->recording.writer, run);
+}
+
+/* What was asked for is a time, and what its events take nobody knows before. */
+static void tell_short(struct record_run *r)
+{
+	const struct record_options *o = r->options;
+	struct writer_stats stats;
+	char text[160];
+
+	writer_stats(r->recording.writer, &stats);
+	if (r->told_short || !o->last_ns || stats.bytes < quarter_of_memory() / 10 * 9)
+		return;
+	r->told_short = true;
+	snprintf(text, sizeof(text),
+	         "not all of that time is there: its events take more than a quarter of this "
+	         "machine's memory, which is the most that --last takes");
+	recording_notice(r, text);
+}
+
 static void snapshot_written(void *data, const struct run_info *run, uint64_t events,
                              uint64_t bytes)
 {
@@ -265,6 +302,7 @@ static void snapshot_written(void *data, const struct run_info *run, uint64_t ev
 	struct err err = { 0 };
 
 	missed_brief(&missed, run);
+	tell_short(r);
 	if (cli_settle(&r->recording.file, true, &err))
 		recording_notice(r, err.text);
 	else
@@ -297,12 +335,16 @@ static int record_window(struct record_run *run, struct err *err)
 	struct record_options *o = run->options;
 	struct recording *r = &run->recording;
 	const bool late = o->last_ns && o->attach.capture.gpu; /* what is to be kept is */
-	const struct writer_window window = { .last_ns =
-		                                      o->last_ns + (late ? CAPTURE_GPU_LATE_NS : 0),
-		                              .last_bytes = o->last_bytes,
-		                              .open = open_snapshot,
-		                              .written = snapshot_written,
-		                              .data = run };
+	const struct writer_window window = {
+		.last_ns = o->last_ns + (late ? CAPTURE_GPU_LATE_NS : 0),
+		.last_bytes = o->last_bytes ? o->last_bytes : quarter_of_memory(),
+		.shared = true,
+		.threads = LAST_THREADS,
+		.open = open_snapshot,
+		.tell = tell_left_out,
+		.written = snapshot_written,
+		.data = run
+	};
 	int status;
 
 	r->writer = writer_new_window(&window);
@@ -313,6 +355,7 @@ static int record_window(struct record_run *run, struct err *err)
 	r->chosen->ops->free(r->chosen);
 	cli_settle(&r->file, false, NULL); /* what the last one could not write to its end */
 	r->writer->ops->free(r->writer);
+	missed_left_out_free(&run->left_out);
 	return status;
 }
 

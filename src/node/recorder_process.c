@@ -101,45 +101,11 @@ static int64_t realtime_offset_ns(void)
 	return (int64_t)(clock_of_ns(CLOCK_REALTIME) - clock_now_ns());
 }
 
-/*
- * Of users who had most of the memory the recording has less than of others, which is told with
- * what was missed. The process ends soon, and its words with it.
- */
-static void tell_left_out(const struct recorder_saver *saver, struct run_info *run)
-{
-	struct writer_left_out left[RECORDER_SHORT_MOST];
-	size_t n = writer_left_out(saver->writer, left, RECORDER_SHORT_MOST);
-	size_t shown = n < RECORDER_SHORT_MOST ? n : RECORDER_SHORT_MOST;
-	struct miss *misses = xcalloc(run->n_misses + shown + 1, sizeof(*misses)), *miss = misses;
-	struct buf why = { 0 };
-
-	for (size_t i = 0; i < shown; i++) {
-		uint64_t held_ns =
-			run->end_ns > left[i].until_ns ? run->end_ns - left[i].until_ns : 0;
-
-		person_add(left[i].person, &why);
-		buf_printf(&why,
-		           ": only the last %.3f s are there, since the recorder's memory was "
-		           "full and most of it was this one's; %lu events before were left out",
-		           (double)held_ns / 1e9, left[i].events);
-		*miss++ = (struct miss){ .kind = MISS_OVER_BUDGET, .why = xstrdup(why.data) };
-		buf_reset(&why);
-		run->lost[LOST_OVER_BUDGET] += left[i].events;
-	}
-	if (n > shown) {
-		buf_printf(&why, "the same of %zu more users", n - shown);
-		*miss++ = (struct miss){ .kind = MISS_OVER_BUDGET, .why = why.data };
-	}
-	if (run->n_misses)
-		memcpy(miss, run->misses, run->n_misses * sizeof(*misses));
-	run->n_misses += (size_t)(miss - misses);
-	run->misses = misses;
-}
-
 static int write_file(struct recorder_saver *saver, struct save_writing *writing,
                       const struct recorder_save *save, const struct run_info *run,
                       enum spool_why *why, struct err *err)
 {
+	struct missed_left_out left_out = { 0 };
 	struct run_info told = *run;
 	struct writer_stats stats;
 	int rc;
@@ -151,7 +117,7 @@ static int write_file(struct recorder_saver *saver, struct save_writing *writing
 	rc = writer_settle(saver->writer, run->end_ns, err);
 	if (rc)
 		return rc;
-	tell_left_out(saver, &told);
+	missed_left_out_add(&left_out, saver->writer, &told); /* this process ends with its words */
 	writer_stats(saver->writer, &stats);
 	rc = spool_begin(saver->spool, &saver->settings->spool,
 	                 stats.held + stats.held / 16 + (1 << 20), &writing->file, why, err);

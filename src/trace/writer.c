@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "base/clock.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 #include "trace/chunk.h"
 #include "trace/define.h"
@@ -129,8 +130,9 @@ struct writer {
 	struct encoder *encoder;
 	struct packer *packer;
 	struct buf raw, chunk;
-	struct buf opening; /* the first chunk, until the file is begun */
-	size_t chunk_bytes; /* CHUNK_BYTES, or less */
+	struct buf opening;   /* the first chunk, until the file is begun */
+	size_t chunk_bytes;   /* CHUNK_BYTES, or less */
+	struct quota threads; /* that were told of, ever */
 	struct writer_stats stats;
 	uint64_t flushed_ns;
 };
@@ -282,6 +284,7 @@ int writer_snapshot(struct consumer *self, const struct run_info *run, struct er
 {
 	struct writer *writer = (struct writer *)self;
 	struct writer_window *options = &writer->options;
+	struct run_info told = *run;
 	struct file_out out;
 	const char *name;
 	int r = writer_settle(self, run->end_ns, err), fd;
@@ -292,11 +295,13 @@ int writer_snapshot(struct consumer *self, const struct run_info *run, struct er
 	if (fd < 0)
 		return fd;
 	file_out_init(&out, fd, name);
-	r = write_window(writer, &out, run, err);
+	if (options->tell)
+		options->tell(options->data, &told);
+	r = write_window(writer, &out, &told, err);
 	if (close(fd) && !r) /* where a network file system tells that its disk is full */
 		r = err_set(err, errno, "cannot write %s: %s", name, strerror(errno));
 	if (!r && options->written)
-		options->written(options->data, run, window_figures(writer->window)->events,
+		options->written(options->data, &told, window_figures(writer->window)->events,
 		                 out.bytes);
 	file_out_free(&out);
 	return r;
@@ -335,6 +340,16 @@ static int writer_begin(struct consumer *self, const struct run_info *run, struc
 	return 0;
 }
 
+/* Definitions stay for good, and a program can have a thousand threads a second that begin. */
+static bool thread_has_room(struct writer *writer, const struct event *event)
+{
+	if (event->type != EVENT_THREAD || !writer->options.threads ||
+	    !quota_take(&writer->threads, event->process->person, 0, 1))
+		return true;
+	writer->stats.unnamed++;
+	return false;
+}
+
 static int writer_event(struct consumer *self, const struct event *event, struct err *err)
 {
 	struct writer *writer = (struct writer *)self;
@@ -342,7 +357,7 @@ static int writer_event(struct consumer *self, const struct event *event, struct
 	struct event_ids ids;
 	bool full;
 
-	if (event->type == EVENT_CALL_BEGIN)
+	if (event->type == EVENT_CALL_BEGIN || !thread_has_room(writer, event))
 		return 0;
 	writer->stats.events++;
 	define_objects(writer->definer, event, &ids);
@@ -404,6 +419,7 @@ static void writer_free(struct consumer *self)
 	packer_free(writer->packer);
 	file_out_free(&writer->out);
 	window_free(writer->window);
+	quota_free(&writer->threads);
 	buf_free(&writer->raw);
 	buf_free(&writer->chunk);
 	buf_free(&writer->opening);
@@ -455,6 +471,8 @@ struct consumer *writer_new_window(const struct writer_window *window)
 
 	writer->chunk_bytes = window_chunk_bytes(window->last_bytes, window->shared);
 	writer->options = *window;
+	writer->threads = (struct quota){ .user = { .most = window->threads / 2 },
+		                          .all = { .most = window->threads } };
 	writer->window = window_new(window->last_ns, window->last_bytes, window->shared);
 	return &writer->consumer;
 }

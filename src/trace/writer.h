@@ -25,11 +25,16 @@ struct writer_window {
 	uint64_t last_ns, last_bytes; /* of events, packed; 0: no limit by that */
 	/* Users share last_bytes: who has most of them gives way, see writer_left_out(). */
 	bool shared;
+	/* Threads whose begins are told, which no window drops: of all, and half of them of a user
+	 * but root. Those beyond have no names. 0: any number. */
+	size_t threads;
 	/*
 	 * Opens a file for writing, and says its name, which stays valid until the next call. The
 	 * writer closes it. A negative errno with a sentence where there is none.
 	 */
 	int (*open)(void *data, const char **name, struct err *err);
+	/* Adds to a run that is about to be written what its owner has to tell. May be NULL. */
+	void (*tell)(void *data, struct run_info *run);
 	/* A file is written. May be NULL. */
 	void (*written)(void *data, const struct run_info *run, uint64_t events, uint64_t bytes);
 	void *data;
@@ -74,6 +79,7 @@ struct writer_stats {
 	uint64_t defined;    /* bytes of definitions so far, as who reads them unpacks them */
 	uint64_t dropped_ns; /* with a window: up to when nothing is held; 0: all is */
 	uint64_t left_out;   /* with a shared window: events, ever, by users who had most of it */
+	uint64_t unnamed;    /* with a window: threads beyond writer_window.threads */
 	bool ended;          /* well */
 };
 

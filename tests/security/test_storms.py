@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Users who have a tracer look into as much as their processors can make: it ends in time all the same, with what others did."""
 
+import json
 import os
 import signal
 import subprocess
@@ -54,6 +55,34 @@ def test_new_files_mapped_as_fast_as_can_be(case):
 @alone
 def test_processes_that_take_a_wanted_name_and_end(case):
     storm(case, "names", "--name", "loop*")
+
+
+@alone
+def test_the_last_part_of_a_recording_is_shared_by_users(case):
+    """One user's flood of calls pushes nothing of another's out of what --last holds, and that is told."""
+    env = case.environment()
+    env.pop("SAMPLE_COUNTS")
+    process = case.cuscope("record", "--name", "[gl][po][uo][lp]*", "--last", "200k", "--no-stacks", "-o", case.path("last.cuscope"))
+    wait_until(lambda: "waiting for it" in process.err(), "the recording")
+
+    def as_user(uid, name, *words):
+        return case.start("setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", *words, name=name,
+                          stdin=subprocess.PIPE, env=env)
+
+    victim = as_user(1235, "victim", Places.program("loop"), "60", "50")
+    wait_until(lambda: "ready" in victim.out(), "the victim", 30)
+    time.sleep(1)
+    flood = as_user(1234, "flood", Places.program("gpuloop"), "60", "100", "2")
+    time.sleep(5)
+    process.signal(signal.SIGINT)
+    checks.equal("status", 0, process.wait(30))
+    told = json.loads(subprocess.run([Places.cuscope(), "info", "--json", case.path("last.cuscope")], check=True,
+                                     stdout=subprocess.PIPE).stdout)
+    calls = {one["pid"]: one["calls"] for one in told["processes"]}
+    if calls.get(victim.pid, 0) < 5 * 50 * 3:
+        raise Failure(f"of seven seconds of the victim's {calls.get(victim.pid, 0)} calls are held")
+    checks.contains("what is told", "user 1234: only the last", json.dumps(told["missed"]))
+    checks.equal("the flood's process is in it", True, calls.get(flood.pid, 0) > 100)
 
 
 THREADS = 8500  # the programs have room for 8,192

@@ -298,6 +298,37 @@ static void test_who_has_a_little_in_many_chunks_stops_nobody(void **state)
 	keeper_free(&keeper);
 }
 
+/* Names of threads, which no window drops, have a bound of their own. */
+static void test_so_many_threads_have_names_and_no_more(void **state)
+{
+	const struct thread thread = { .comm = "worker" };
+	const struct writer_window options = { .last_bytes = 100000,
+		                               .threads = 100,
+		                               .open = open_scratch };
+	struct writer_stats stats;
+	struct trace_file *file;
+	struct keeper keeper;
+	struct err err = { 0 };
+
+	writer = writer_new_window(&options);
+	for (unsigned i = 0; i < 1000; i++) {
+		struct event event = { .type = EVENT_THREAD,
+			               .time_ns = US(i),
+			               .process = process_of(i < 900 ? ANN : BOB),
+			               .tid = i + 1,
+			               .thread = &thread };
+
+		assert_int_equal(writer->ops->event(writer, &event, &err), 0);
+	}
+	put_call(ANN, 2000, false);
+	writer_stats(writer, &stats);
+	assert_int_equal(stats.unnamed, 900);
+	file = snapshot(1, &keeper);
+	assert_int_equal(keeper.list.count, 101);
+	trace_close(file);
+	keeper_free(&keeper);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, end_window)
 
 int main(void)
@@ -309,6 +340,7 @@ int main(void)
 		TEST(test_one_who_comes_later_gets_his_part),
 		TEST(test_any_number_of_users_share),
 		TEST(test_who_has_a_little_in_many_chunks_stops_nobody),
+		TEST(test_so_many_threads_have_names_and_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
