@@ -176,6 +176,35 @@ static void test_native_code_with_lines_is_there(void **state)
 	assert_true(us_of(account_of_pool(23), ACCOUNT_COMPUTING, 23) > 700);
 }
 
+/* A thread of a server's, whose lines are told as the program's are, and one of another package's,
+ * which a line of the user's waits for. */
+static const struct account *account_of_package(const char *file)
+{
+	static struct stack_frame line = {
+		.id = 87, .kind = FRAME_PYTHON, .function = "Engine.step", .line = 87
+	};
+
+	line.file = file;
+	waited_in(the_process(), 51, WAIT_LOCK, 10, 1900, MAIN, 71);
+	for (double at = 225; at < 900; at += 50)
+		sampled_in_native(MAIN, at, &line);
+	ran(launch(90, 0), 100, 200);
+	ran(launch(950, 0), 955, 1055);
+	return the_account(2000);
+}
+
+static void test_a_package_that_is_the_program_is_there(void **state)
+{
+	assert_true(us_of(account_of_package("/x/site-packages/vllm/engine.py"), ACCOUNT_COMPUTING,
+	                  87) > 700);
+}
+
+static void test_a_library_of_python_is_where_it_is_waited_for(void **state)
+{
+	assert_true(us_of(account_of_package("/x/site-packages/torch/utils/data/pin.py"),
+	                  ACCOUNT_COMPUTING, 71) > 700);
+}
+
 /* And so is the one that it waits for itself. */
 static void test_threads_that_wait_for_each_other_are_where_the_last_is_waited_for(void **state)
 {
@@ -468,6 +497,8 @@ int main(void)
 		TEST(test_a_thread_without_lines_is_where_it_is_waited_for),
 		TEST(test_native_code_without_lines_is_where_it_is_waited_for),
 		TEST(test_native_code_with_lines_is_there),
+		TEST(test_a_package_that_is_the_program_is_there),
+		TEST(test_a_library_of_python_is_where_it_is_waited_for),
 		TEST(test_threads_that_wait_for_each_other_are_where_the_last_is_waited_for),
 		TEST(test_a_call_without_a_stack_is_where_a_sample_in_it_is),
 		TEST(test_places_of_calls_in_a_window_are_those_of_calls_that_are_alike),

@@ -287,6 +287,21 @@ static void test_layers_with_other_launches_between_are_no_steps(void **state)
 	assert_int_equal(steps.median_ns, 248 * US(30));
 }
 
+/* Something of an epoch's, after six or after thirteen steps: that is as regular as half of it. */
+static void test_what_comes_now_and_then_makes_no_longer_steps(void **state)
+{
+	begin();
+	for (unsigned i = 0; i < 60; i++) {
+		for (unsigned n = 0; n < (i % 2 ? 13 : 6); n++)
+			train(MS(2));
+		for (uint32_t k = 0; k < 40; k++)
+			launch(60 + k, US(400));
+	}
+	find();
+	assert_int_equal(steps.how, STEPS_LAUNCHES);
+	assert_int_equal(steps.period, 58);
+}
+
 /* Thirty-two layers of five launches of 10 us, and a head. */
 static void test_layers_shorter_than_a_millisecond_are_no_steps(void **state)
 {
@@ -596,6 +611,7 @@ int main(void)
 		cmocka_unit_test(test_micro_batches_are_steps),
 		cmocka_unit_test(test_layers_with_something_long_between_are_no_steps),
 		cmocka_unit_test(test_layers_with_other_launches_between_are_no_steps),
+		cmocka_unit_test(test_what_comes_now_and_then_makes_no_longer_steps),
 		cmocka_unit_test(test_layers_shorter_than_a_millisecond_are_no_steps),
 		cmocka_unit_test(test_short_steps_are_steps_where_nothing_longer_is_there),
 		cmocka_unit_test(test_runs_of_kernels_are_told_apart_by_what_is_before),

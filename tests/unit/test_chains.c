@@ -353,6 +353,10 @@ static void test_a_package_that_has_the_loop_is_the_users(void **state)
 	assert_chain(stack_of(python("Engine.run", SITE "vllm/engine.py", 5),
 	                      python("Engine.step", SITE "vllm/engine.py", 7), library(), NULL),
 	             "engine.py:5 Engine.run > engine.py:7 Engine.step");
+	assert_chain(stack_of(train("<module>", 60), train("main", 50),
+	                      python("fit", SITE "ours/loop.py", 5), library(),
+	                      python("load", SITE "ours/data.py", 6), NULL),
+	             "train.py:50 main > loop.py:5 fit > data.py:6 load");
 	assert_chain(stack_of(python("<module>", "/usr/bin/vllm", 8),
 	                      python("serve", SITE "vllm/cli.py", 3), NULL),
 	             "vllm:8 <module> > cli.py:3 serve");
