@@ -132,6 +132,14 @@ def test_stalls_of_a_program_that_begins_late(case):
         raise Failure(f"{known} samples of kernels, {foreign} of nobody's")
 
 
+def test_stalls_of_kernels_that_are_too_short_are_not_looked_for_at_once(case):
+    """What has launched and gave no samples gives none in two seconds either: an episode costs its launches."""
+    record(case, seconds=8, SIMCUDA_KERNEL_US="1", SIMCUPTI_PCS_SHORT="1")
+    found = re.search(r"(\d+) windows of", ran(case, "report", case.path("run.cuscope"), "stalls").out())
+    if not found or not 1 <= int(found[1]) <= 14:
+        raise Failure(f"{found and found[0]}, where an episode has some ten")
+
+
 def test_why_says_what_the_longest_kernel_waits_for(case):
     """Of a program that runs, and of a command. CUPTI tells of a module at each launch, too."""
     case.env = SETTINGS

@@ -17,6 +17,7 @@
  *                           CUDA meanwhile
  *   SIMCUPTI_PCS_LATE=1     nothing is given before cuptiPCSamplingDisable, which leaves it in the
  *                           memory that is CUPTI's own
+ *   SIMCUPTI_PCS_SHORT=1    kernels are too short to be met
  *   SIMCUPTI_PCS_COPIES=1   a function's name is a text of its own each time
  */
 #include "cupti.h"
@@ -221,6 +222,8 @@ void pcs_ran(uint32_t context, const char *name, uint64_t made_ns, uint64_t begi
 			continue;
 		if (!made_ns)
 			note_first(context);
+		if (setting("SIMCUPTI_PCS_SHORT"))
+			continue;
 		samples = (uint64_t)(SCHEDULERS * ((double)(to - from) / period_ns + 0.5));
 		kernel = is_known(context, made_ns, pcs->enabled_ns) ? kernel_of(pcs, name) : NULL;
 		if (kernel)
