@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "base/owned.h"
 #include "base/process.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/account.h"
@@ -17,7 +18,11 @@
 #define AGAIN_MOST_NS 100000000ull
 #define AGAIN_TIMES   10 /* as long as the look has taken, where that is more */
 #define THREADS_MAX   16384
+#define THREADS_USER  (THREADS_MAX / 5 * 2) /* a user's but root */
 #define RECENT        64
+/* How long a number is taken for a thread's: it ends, and others' threads have its number. */
+#define THERE_NS 5000000000ull
+#define GONE_NS  100000000ull /* where it has ended already */
 
 struct tid_key {
 	uint32_t pid, tid;
@@ -26,6 +31,7 @@ struct tid_key {
 struct tid_known {
 	struct tid_key key;
 	uint32_t host;
+	uint64_t person, until_ns; /* until_ns: to be looked at again then */
 	struct owned owned;
 	UT_hash_handle hh;
 };
@@ -44,16 +50,21 @@ struct tids {
 	struct owner *owners;
 	struct namespace *namespaces, *recent;
 	struct tid_known *recent_of[RECENT]; /* by tid */
+	struct quota shares;                 /* of `known` */
 };
 
 struct tids *tids_new(void)
 {
-	return xcalloc(1, sizeof(struct tids));
+	struct tids *tids = xcalloc(1, sizeof(*tids));
+
+	tids->shares.user.most = THREADS_USER;
+	return tids;
 }
 
 static void known_drop(struct tids *tids, struct tid_known *known)
 {
 	tids->recent_of[known->key.tid % RECENT] = NULL;
+	quota_give(&tids->shares, known->person, 0, 1);
 	owned_remove(&tids->owners, &known->owned);
 	MAP_DROP(tids->known, known);
 }
@@ -77,21 +88,42 @@ void tids_free(struct tids *tids)
 	HASH_ITER (hh, tids->namespaces, namespace, next_namespace) {
 		namespace_drop(tids, namespace);
 	}
+	quota_free(&tids->shares);
 	free(tids);
 }
 
-static void learn(struct tids *tids, uint32_t pid, uint32_t tid, uint32_t host)
+/* Of who has his share his process's own makes room, if it has any. */
+static bool make_room(struct tids *tids, uint32_t pid, uint64_t person)
+{
+	struct owned *own;
+
+	if (quota_refuses(&tids->shares, person, 0, 1)) {
+		own = owned_first(tids->owners, pid);
+		if (own)
+			known_drop(tids, OWNED_ENTRY(own, struct tid_known));
+		return own;
+	}
+	if (HASH_COUNT(tids->known) >= THREADS_MAX)
+		known_drop(tids, tids->known);
+	return true;
+}
+
+static void learn(struct tids *tids, uint32_t pid, uint32_t tid, uint32_t host, uint64_t until_ns)
 {
 	struct tid_key key = { pid, tid };
 	struct tid_known *known = MAP_FIND(tids->known, &key);
+	uint64_t person = helper_person_of((pid_t)pid);
 
+	if (!known && !make_room(tids, pid, person))
+		return;
 	if (!known) {
-		if (HASH_COUNT(tids->known) >= THREADS_MAX)
-			known_drop(tids, tids->known);
 		known = MAP_ADD(tids->known, key, &key);
+		known->person = person;
+		quota_add(&tids->shares, person, 0, 1);
 		owned_add(&tids->owners, pid, &known->owned);
 	}
 	known->host = host;
+	known->until_ns = until_ns;
 }
 
 /*
@@ -111,7 +143,7 @@ static uint32_t innermost_of(uint32_t pid, uint32_t tid)
 	return (uint32_t)inner;
 }
 
-static void read_threads(struct tids *tids, const struct namespace *namespace)
+static void read_threads(struct tids *tids, const struct namespace *namespace, uint64_t now_ns)
 {
 	AT_END(process_list_end) DIR *threads = process_list((pid_t) namespace->pid);
 	uint32_t host, tid;
@@ -119,7 +151,7 @@ static void read_threads(struct tids *tids, const struct namespace *namespace)
 	while ((host = (uint32_t)process_next(threads))) {
 		tid = innermost_of(namespace->pid, host);
 		if (tid)
-			learn(tids, namespace->pid, tid, host);
+			learn(tids, namespace->pid, tid, host, now_ns + THERE_NS);
 	}
 }
 
@@ -145,45 +177,52 @@ static bool is_there(const char *path)
 	return access(path, F_OK) == 0;
 }
 
-/* Of a thread that has ended nobody can tell, and nothing of it can be mixed up. */
-static bool is_another_process(uint32_t pid, uint32_t tid)
-{
-	char own[64], any[32];
-
-	snprintf(own, sizeof(own), "/proc/%u/task/%u", pid, tid);
-	snprintf(any, sizeof(any), "/proc/%u", tid);
-	return !is_there(own) && is_there(any);
-}
-
 /*
- * It may tell of threads that it never had, of another one in each record: each such number is
- * asked for on the account of its user. 0: that is used up, or it is another process's thread.
+ * Until when the number may be taken for a thread of the process; 0: it is another process's. Of a
+ * thread that has ended nobody can tell, and nothing of it can be mixed up, until its number is
+ * given to another one. Each such look is on the account of the process's user.
  */
-static uint32_t check_number(struct tids *tids, uint32_t pid, uint32_t tid)
+static uint64_t look_until(uint32_t pid, uint32_t tid, uint64_t now_ns)
 {
-	uint64_t person = helper_person_of((pid_t)pid), busy_ns;
-	bool its;
+	uint64_t person = helper_person_of((pid_t)pid), busy_ns, until_ns;
+	char own[64], any[32];
 
 	if (look_time_is_over(LOOK_INTO_CALLS, person))
 		return 0;
 	busy_ns = helper_busy_ns();
-	its = !is_another_process(pid, tid);
-	if (its)
-		learn(tids, pid, tid, tid);
+	snprintf(own, sizeof(own), "/proc/%u/task/%u", pid, tid);
+	snprintf(any, sizeof(any), "/proc/%u", tid);
+	until_ns = is_there(own) ? now_ns + THERE_NS : is_there(any) ? 0 : now_ns + GONE_NS;
 	look_time_charge(LOOK_INTO_CALLS, person, helper_busy_ns() - busy_ns);
-	return its ? tid : 0;
+	return until_ns;
 }
 
-static uint32_t find(struct tids *tids, struct tid_key key)
+/* It may tell of threads that it never had, of another one in each record. */
+static uint32_t check_number(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_ns)
+{
+	uint64_t until_ns = look_until(pid, tid, now_ns);
+
+	if (until_ns)
+		learn(tids, pid, tid, tid, until_ns);
+	return until_ns ? tid : 0;
+}
+
+/* 0: it is not known, or is another process's thread by now. */
+static uint32_t find(struct tids *tids, struct tid_key key, uint64_t now_ns)
 {
 	struct tid_known **recent = &tids->recent_of[key.tid % RECENT], *known = *recent;
 
-	if (known && known->key.pid == key.pid && known->key.tid == key.tid)
+	if (!known || known->key.pid != key.pid || known->key.tid != key.tid)
+		known = MAP_FIND(tids->known, &key);
+	if (!known)
+		return 0;
+	*recent = known;
+	if (now_ns >= known->until_ns)
+		known->until_ns = look_until(key.pid, known->host, now_ns);
+	if (known->until_ns)
 		return known->host;
-	known = MAP_FIND(tids->known, &key);
-	if (known)
-		*recent = known;
-	return known ? known->host : 0;
+	known_drop(tids, known);
+	return 0;
 }
 
 uint32_t tids_host(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_ns)
@@ -193,15 +232,15 @@ uint32_t tids_host(struct tids *tids, uint32_t pid, uint32_t tid, uint64_t now_n
 	uint64_t took_ns;
 	uint32_t host;
 
-	host = find(tids, key);
+	host = find(tids, key, now_ns);
 	if (host || now_ns < namespace->next_ns)
 		return host;
 	if (namespace->initial)
-		return check_number(tids, pid, tid);
+		return check_number(tids, pid, tid, now_ns);
 	took_ns = helper_busy_ns();
-	read_threads(tids, namespace);
+	read_threads(tids, namespace, now_ns);
 	took_ns = helper_busy_ns() - took_ns;
-	host = find(tids, key);
+	host = find(tids, key, now_ns);
 	if (host) {
 		namespace->again_ns = 0;
 		return host;

@@ -73,7 +73,8 @@ def test_second_signal_leaves_the_command_running(case):
 
 def test_a_second_signal_while_the_trace_ends_is_enough(case):
     """A command that heeds none has a moment to end after the first; the second, in that, leaves it running."""
-    trace = case.start_trace([], ["--", "/bin/sh", "-c", f"trap '' TERM; echo > {case.path('go')}; for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done"])
+    command = f"trap '' TERM; echo > {case.path('go')}; for i in 1 2 3 4 5 6 7 8 9; do sleep 1; done"
+    trace = case.start_trace([], ["--", "/bin/sh", "-c", command])
     wait_until(lambda: os.path.exists(case.path("go")), "the command to run")
     time.sleep(0.5)
     trace.signal(signal.SIGTERM)

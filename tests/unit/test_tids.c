@@ -3,11 +3,13 @@
 #include "unit.h"
 
 #include <grp.h>
+#include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +41,45 @@ static void test_a_process_that_is_gone_counts_like_us(void **state)
 	struct tids *tids = tids_new();
 
 	assert_int_equal(tids_host(tids, 5000001, 5000077, 1), 5000077);
+	tids_free(tids);
+}
+
+/* A process that sleeps, and has that number; 0: nobody may choose one. */
+static pid_t process_with_number(pid_t number)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD,
+		                   .set_tid = (uintptr_t)&number,
+		                   .set_tid_size = 1 };
+	long pid = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	return pid < 0 ? 0 : (pid_t)pid;
+}
+
+/* Who tells of a number while nobody has it does not have it for good. */
+static void test_a_number_that_another_process_gets_is_its_own_no_more(void **state)
+{
+	struct tids *tids = tids_new();
+	uint32_t own = (uint32_t)getpid();
+	pid_t number = fork(), again;
+
+	if (!number)
+		_exit(0);
+	waitpid(number, NULL, 0);
+	assert_int_equal(tids_host(tids, own, (uint32_t)number, 1), number);
+	again = process_with_number(number);
+	if (!again) {
+		tids_free(tids);
+		SKIP("nobody may choose a process's number here");
+	}
+	assert_int_equal(tids_host(tids, own, (uint32_t)number, 1000000000), 0);
+	assert_int_equal(tids_host(tids, (uint32_t)number, (uint32_t)number, 1000000001), number);
+	kill(again, SIGKILL);
+	waitpid(again, NULL, 0);
 	tids_free(tids);
 }
 
@@ -191,6 +232,7 @@ int main(void)
 		cmocka_unit_test(test_in_the_initial_namespace_threads_are_what_they_are),
 		cmocka_unit_test(test_threads_of_other_processes_are_none_of_its_own),
 		cmocka_unit_test(test_a_process_that_is_gone_counts_like_us),
+		cmocka_unit_test(test_a_number_that_another_process_gets_is_its_own_no_more),
 		cmocka_unit_test(test_threads_that_are_not_found_take_a_part_of_the_time),
 		cmocka_unit_test(test_numbers_without_end_are_asked_for_in_the_users_time),
 		cmocka_unit_test(test_groups_neither_hide_numbers_nor_take_the_time),
