@@ -489,6 +489,48 @@ static void test_what_is_to_be_tried_in_jax_is_what_jax_has(void **state)
 	assert_not_said("CUDA graphs");
 }
 
+/* For 900 us of each millisecond a compiler runs in a line of the user's: below that library of
+ * JAX's, or none. */
+static void compiled_by(const char *library)
+{
+	const struct stack_frame frames[] = {
+		{ .id = 100,
+		  .kind = FRAME_PYTHON,
+		  .function = "train",
+		  .file = "/home/ann/shaped.py",
+		  .line = 91 },
+		{ .id = 101, .kind = FRAME_NATIVE, .function = "Call", .module = library },
+		{ .id = 102, .kind = FRAME_NATIVE, .module = "libnvrtc.so.13" },
+	};
+	const struct stack_frame *inward[] = { &frames[2], &frames[1], &frames[0] };
+	const struct stack stack = { .id = 100, .n_frames = 3, .frames = inward };
+	struct sample sample = sample_of(SAMPLE_CPU, 100, &stack);
+
+	for (unsigned i = 0; i < 40; i++) {
+		kernel_on(0, ask("cuLaunchKernel", 1000 * i, 10, 90), 1000 * i + 11, 50);
+		for (unsigned k = 0; k < 9; k++)
+			see(sample_event(the_process(), the_process()->pid, 1000 * i + 60 + 100 * k,
+			                 &sample));
+	}
+	conclude(40000);
+	assert_said("Change first: compiling in shaped.py:91 train: ");
+	assert_said("samples of what ran there");
+}
+
+static void test_what_is_compiled_each_time_is_to_keep_its_shape(void **state)
+{
+	compiled_by("libtorch_cuda.so");
+	assert_said("Try: shapes that stay the same: pad them, or let the library take");
+	assert_not_said("jax.jit");
+}
+
+static void test_jax_has_a_cache_for_what_it_compiles(void **state)
+{
+	compiled_by("libjax_common.so");
+	assert_said("so that jax.jit compiles once");
+	assert_said("jax_compilation_cache_dir");
+}
+
 /* Kernels of 2 us; after each `each` of them a wait of 10 us until the GPU is dry. */
 static void wait_after(unsigned each)
 {
@@ -969,6 +1011,8 @@ int main(void)
 		TEST(test_what_covers_little_of_the_time_is_no_step),
 		TEST(test_short_kernels_are_told_with_the_line_of_the_launch),
 		TEST(test_what_is_to_be_tried_in_jax_is_what_jax_has),
+		TEST(test_what_is_compiled_each_time_is_to_keep_its_shape),
+		TEST(test_jax_has_a_cache_for_what_it_compiles),
 		TEST(test_where_each_launch_is_waited_for_the_waits_come_first),
 		TEST(test_launches_between_waits_are_told_with_those),
 		TEST(test_waits_elsewhere_are_told_with_their_place),
