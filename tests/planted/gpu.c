@@ -341,6 +341,34 @@ static void step_graph_rebuild(void)
 	mark_step(stream);
 }
 
+/* ---- a library that compiles -------------------------------------------------------------------
+ */
+
+static void (*compile)(double rounds);
+
+static void prepare_compiler(void)
+{
+	const char *path = getenv("PLANTED_COMPILER");
+	void *compiler = dlopen(path ? path : "libnvrtc.so.12", RTLD_NOW);
+
+	if (!compiler)
+		sample_fail("dlopen: %s", dlerror());
+	compile = (void (*)(double))dlsym(compiler, "nvrtcCompileProgram");
+}
+
+/* Each batch has another shape. */
+static PLANT void compile_for_shape(void)
+{
+	if (with_problem)
+		compile(PROBLEM_MS * compute_rate);
+}
+
+static void step_compile(void)
+{
+	train_step();
+	compile_for_shape();
+}
+
 /* ---- a library's threads ----------------------------------------------------------------------
  */
 
@@ -510,6 +538,7 @@ static void step_callback(void)
 }
 
 const struct kind gpu_kinds[] = {
+	{ "compile", prepare_compiler, step_compile },
 	{ "tiny", NULL, step_tiny },
 	{ "sync_context", NULL, step_sync_context },
 	{ "sync_stream", NULL, step_sync_stream },

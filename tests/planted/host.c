@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* The host's own thread is the problem: sleeps, computing, disks, memory, no CPU, calls. */
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -35,31 +34,6 @@ static void step_prep(void)
 {
 	train_step();
 	prepare_batch();
-}
-
-static void (*compile)(double rounds);
-
-static void prepare_compiler(void)
-{
-	const char *path = getenv("PLANTED_COMPILER");
-	void *compiler = dlopen(path ? path : "libnvrtc.so.12", RTLD_NOW);
-
-	if (!compiler)
-		sample_fail("dlopen: %s", dlerror());
-	compile = (void (*)(double))dlsym(compiler, "nvrtcCompileProgram");
-}
-
-/* Each batch has another shape. */
-static PLANT void compile_for_shape(void)
-{
-	if (with_problem)
-		compile(PROBLEM_MS * compute_rate);
-}
-
-static void step_compile(void)
-{
-	train_step();
-	compile_for_shape();
 }
 
 #define BATCH_BYTES ((size_t)24 << 20)
@@ -437,7 +411,6 @@ const struct kind host_kinds[] = {
 	{ "idle", NULL, wait_for_requests },
 	{ "sleep", NULL, step_sleep },
 	{ "prep", NULL, step_prep },
-	{ "compile", prepare_compiler, step_compile },
 	{ "collate", prepare_copy, step_collate },
 	{ "uneven", NULL, step_uneven },
 	{ "disk_reads", prepare_disk, step_disk_reads },
