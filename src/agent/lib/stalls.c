@@ -26,10 +26,10 @@
  */
 #define EPISODE_NS (2000 * MS)
 #define BETWEEN_NS (60000 * MS) /* episodes, on average */
-/* Where all had fewer samples, and told of fewer launches, as of a program that starts or waits:
- * twice that, and twice again. Kernels that are too short to be met are not met sooner either. */
+/* Where all had fewer samples, and little ran, as of a program that starts or waits: twice that,
+ * and twice again. Kernels that are too short to be met are not met sooner either. */
 #define SAMPLES_FEW 1000
-#define TOLD_FEW    (128 << 10) /* bytes: of a thousand launches or so */
+#define RAN_FEW     2000 /* activities */
 #define SOON_NS     (1000 * MS)
 #define WINDOW_NS   (20 * MS)
 #define PAUSE_NS    (150 * MS) /* between windows, on average */
@@ -94,11 +94,11 @@ static uint64_t begin_ns, end_ns;  /* of the window that is open, or was last */
 static uint64_t close_ns, next_ns; /* when it is to be closed, or the next one opened; 0: not */
 static uint64_t episode_ns;        /* when it ends; 0: none is on */
 static uint64_t episode_samples;
-static uint64_t episode_told; /* where the ring's head was at its begin */
-static uint64_t between_ns;   /* this one and the next, on average */
-static uint64_t idle_ns;      /* how long is waited for the GPU */
-static uint64_t since_ns;     /* it is tried in vain to begin or to end a window; 0: it is not */
-static bool left;             /* enabled for good: the GPU was never done */
+static uint64_t episode_before; /* activities that were told of before it */
+static uint64_t between_ns;     /* this one and the next, on average */
+static uint64_t idle_ns;        /* how long is waited for the GPU */
+static uint64_t since_ns;       /* it is tried in vain to begin or to end a window; 0: it is not */
+static bool left;               /* enabled for good: the GPU was never done */
 static uint64_t cost_ns, lot;
 static uint32_t told; /* bits of enum agent_stalls_told */
 
@@ -444,10 +444,9 @@ static uint64_t try_again(uint32_t why)
 	return now_ns + by_lot(BETWEEN_NS);
 }
 
-/* Bytes that were ever told of anything. */
-static uint64_t bytes_told(void)
+static uint64_t activities_told(void)
 {
-	return __atomic_load_n(&writer_shared()->head, __ATOMIC_RELAXED) & AGENT_HEAD_MASK;
+	return __atomic_load_n(&writer_shared()->activities, __ATOMIC_RELAXED);
 }
 
 /* Under the gate. */
@@ -456,7 +455,7 @@ static void begin_episode(void)
 	if (!episode_ns) {
 		episode_ns = clock_now() + EPISODE_NS;
 		episode_samples = 0;
-		episode_told = bytes_told();
+		episode_before = activities_told();
 	}
 	enable_new();
 }
@@ -464,10 +463,10 @@ static void begin_episode(void)
 /* When the next one begins. */
 static uint64_t end_episode(void)
 {
-	uint64_t bytes = (bytes_told() - episode_told) & AGENT_HEAD_MASK;
+	uint64_t ran = activities_told() - episode_before;
 
 	episode_ns = 0;
-	if (episode_samples >= SAMPLES_FEW || bytes >= TOLD_FEW || between_ns > BETWEEN_NS / 2)
+	if (episode_samples >= SAMPLES_FEW || ran >= RAN_FEW || between_ns > BETWEEN_NS / 2)
 		between_ns = BETWEEN_NS;
 	else
 		between_ns *= 2;
