@@ -472,7 +472,7 @@ static void make_room(struct window *window)
 	uint64_t most = quota_most(&window->shares);
 	struct givers givers, older = { .n = 0 };
 
-	while (window->shared && window->shares.taken && *next_events(&(*at)->next)) {
+	while (*at && window->shared && window->shares.taken && *next_events(&(*at)->next)) {
 		if (has_bytes_of(*at, most)) {
 			givers = givers_of(window, *at, most, &older);
 			if (!older.n && is_all_of(*at, &givers))
