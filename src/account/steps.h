@@ -81,7 +81,7 @@ struct steps {
 	uint32_t name;      /* STEPS_RANGES: of the ranges */
 };
 
-/* O(n log n), and 8 bytes a launch at most besides what it returns. With STEPS_NONE all is 0. */
+/* O(n log n), and 10 bytes a launch at most besides what it returns. With STEPS_NONE all is 0. */
 void steps_find(struct steps *steps, const struct steps_of *of);
 void steps_clear(struct steps *steps);
 

@@ -19,6 +19,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/order.h"
+#include "base/vec.h"
 #include "base/xalloc.h"
 
 #define CONTEXTS_MAX 65535u /* of each length; those that come later are not looked at */
@@ -193,8 +194,8 @@ static const unsigned lengths[] = { 1, 2, 4, KEYS_MAX }; /* of contexts */
 /* How good a period has to be; the first that one is found for is taken. */
 static const struct wanted {
 	double share; /* of the time, */
-	double often; /* of the distances, and of the time from the first launch to the last */
-	double lasts;
+	double often; /* of the distances, */
+	double lasts; /* and of the time from the first launch to the last */
 	uint64_t least_ns;
 	size_t least; /* launches */
 	bool single;  /* periods of one launch */
@@ -284,7 +285,7 @@ ORDER_BY(compare_lengths, uint64_t, ORDER_OF(*a, *b));
 static bool may_be_parts(const struct steps_period *period, const struct step_launch *launches,
                          size_t n)
 {
-	uint64_t *took = xcalloc(n, sizeof(*took)), sum = 0;
+	uint64_t *took = NULL, sum = 0;
 	size_t count = 0, odd = 0, last = n;
 	bool may;
 
@@ -292,8 +293,10 @@ static bool may_be_parts(const struct steps_period *period, const struct step_la
 		if (!steps_period_begins(period, launches, i))
 			continue;
 		if (last < n) {
-			took[count] = since(launches, last, i);
-			sum += took[count++];
+			uint64_t ns = since(launches, last, i);
+
+			*VEC_ADD(took, count) = ns;
+			sum += ns;
 			odd += !is_near(i - last, period->launches);
 		}
 		last = i;
