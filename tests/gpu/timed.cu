@@ -2,14 +2,16 @@
 /*
  * Kernels of known durations: each takes the GPU's own clock (%globaltimer, 32 ns fine on Hopper)
  * when it begins and when it ends, and stands between two events. Writes a line of JSON for each to
- * the file that is named: the nanoseconds by the one, and by the other.
+ * the file that is named: the nanoseconds by the one, and by the other. A kernel before the first event
+ * keeps the GPU until the host has launched all three, so that no event tells how slow the host is.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime.h"
 
-#define TIMES 20
+#define TIMES   20
+#define HOLD_NS 300000
 
 static const unsigned long long lengths_ns[] = { 5000, 20000, 100000, 500000, 2000000, 10000000 };
 
@@ -30,6 +32,14 @@ __global__ void spin(unsigned long long length_ns, unsigned long long *took_ns)
 	*took_ns = now_ns() - begin;
 }
 
+__global__ void hold()
+{
+	unsigned long long begin = now_ns();
+
+	while (now_ns() - begin < HOLD_NS)
+		;
+}
+
 int main(int argc, char **argv)
 {
 	FILE *out = fopen(argv[1], "w");
@@ -46,6 +56,7 @@ int main(int argc, char **argv)
 	CHECK(cudaDeviceSynchronize());
 	for (size_t i = 0; i < sizeof(lengths_ns) / sizeof(*lengths_ns); i++) {
 		for (int j = 0; j < TIMES; j++) {
+			hold<<<1, 1>>>();
 			CHECK(cudaEventRecord(before));
 			spin<<<1, 1>>>(lengths_ns[i], took);
 			CHECK(cudaEventRecord(after));
