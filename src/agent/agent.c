@@ -406,6 +406,7 @@ void agent_greet(struct agent *agent, int socket)
 		return;
 	}
 	agent_ring_set_names(agent->ring, agent->common->name_offset);
+	agent_ring_set_walks(agent->ring, &agent->common->options.probes.due);
 	if (!process_clock_offset(agent->pid, &offset_ns) && !process_ends(agent->pid)) {
 		close(memfd);
 		agent_fail(agent,

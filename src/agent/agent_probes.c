@@ -410,7 +410,7 @@ void agent_probes_drop(struct agent *agent)
 	probes->last = NULL;
 }
 
-#define SAID_FLAGS (WIRE_NO_RETURN | WIRE_UNFINISHED | WIRE_UNREADABLE | WIRE_BEGUN)
+#define SAID_FLAGS (WIRE_NO_RETURN | WIRE_UNFINISHED | WIRE_UNREADABLE | WIRE_BEGUN | WIRE_WALKED)
 
 #define THREADS    64       /* a power of two */
 #define THREADS_NS 20000000 /* until they are asked for again */
@@ -499,9 +499,10 @@ static struct wire_head head_of(const struct probe_records *records, uint8_t typ
 static bool records_makes_sense(const struct agent_probed *told, uint64_t cookie)
 {
 	uint32_t words = cookie_words(cookie);
+	bool walked = told->head.flags & WIRE_WALKED;
 
 	if (told->head.bytes != sizeof(*told) + words * sizeof(*told->word) ||
-	    told->depth >= AGENT_PROBE_DEPTH_MAX ||
+	    (walked ? told->depth - 1 >= UINT16_MAX : told->depth >= AGENT_PROBE_DEPTH_MAX) ||
 	    told->head.flags & ~(uint32_t)(SAID_FLAGS | WIRE_NESTED))
 		return false;
 	if (told->head.type == AGENT_PROBE_BEGUN)
@@ -515,8 +516,8 @@ static enum probe_record_is take_call(struct probe_records *records,
 {
 	struct wire_call *call = &records->call;
 	bool begun = told->head.type == AGENT_PROBE_BEGUN;
+	uint32_t depth = told->head.flags & WIRE_WALKED ? 0 : told->depth, tid;
 	uint64_t cookie, begin_ns, end_ns;
-	uint32_t tid;
 
 	if (told->head.bytes < sizeof(*told) || !find_cookie(records, told->head.lane, &cookie) ||
 	    !records_makes_sense(told, cookie))
@@ -529,8 +530,9 @@ static enum probe_record_is take_call(struct probe_records *records,
 		return PROBE_RECORD_NO_THREAD;
 	call->head = head_of(records, begun ? WIRE_BEGIN : WIRE_CALL, cookie, tid,
 	                     begun ? begin_ns : end_ns);
-	call->head.flags = (told->head.flags & SAID_FLAGS) | (told->depth ? WIRE_NESTED : 0);
-	call->head.depth = (uint8_t)told->depth;
+	call->head.flags = (told->head.flags & SAID_FLAGS) | (depth ? WIRE_NESTED : 0);
+	call->head.depth = (uint8_t)depth;
+	call->head.walk = (uint16_t)(told->depth - depth);
 	call->head.words = (uint8_t)cookie_words(cookie);
 	call->begin_ns = begin_ns;
 	call->result = begun ? 0 : told->result;

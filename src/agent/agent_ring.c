@@ -340,6 +340,12 @@ void agent_ring_set_clock(struct agent_ring *ring, int64_t offset_ns)
 	ring->shared->clock_offset_ns = offset_ns;
 }
 
+void agent_ring_set_walks(struct agent_ring *ring, const struct wire_due *due)
+{
+	ring->shared->walk_ns = due->call_ns;
+	ring->shared->walk_one_in = due->one_in;
+}
+
 void agent_ring_set_names(struct agent_ring *ring, uint64_t offset)
 {
 	__atomic_store_n(&ring->shared->name_offset, offset, __ATOMIC_RELAXED);

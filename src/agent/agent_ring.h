@@ -15,6 +15,7 @@
 
 #include "agent/wire.h"
 #include "base/err.h"
+#include "bpf/wire_due.h"
 
 struct agent_ring;
 
@@ -69,6 +70,9 @@ void agent_ring_children_free(const uint64_t *children);
 /* What it is to know of kernels' handles: see agents_probes_names. */
 /* See agent_shared.clock_offset_ns: before the agent has the memory. */
 void agent_ring_set_clock(struct agent_ring *ring, int64_t offset_ns);
+
+/* Before it has it, too. */
+void agent_ring_set_walks(struct agent_ring *ring, const struct wire_due *due);
 
 void agent_ring_set_names(struct agent_ring *ring, uint64_t offset);
 

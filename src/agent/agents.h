@@ -32,6 +32,7 @@
 #include "agent/inject.h"
 #include "agent/wire.h"
 #include "base/err.h"
+#include "bpf/wire_due.h"
 
 struct agents;
 
@@ -89,6 +90,7 @@ struct agents_probes {
 	bool begins;    /* AGENT_PROBE_BEGUN for each entry */
 	bool waits;     /* started programs do, in cuInit, until agents_probes_go; 2 s at most */
 	uint32_t clock; /* enum agent_clock */
+	struct wire_due due; /* walks, of slots that have an entry */
 	/* May call agents_probes_..., but no other function of these. */
 	void (*news)(void *data, uint32_t pid, const struct agent_probes_answer *answer);
 };

@@ -290,7 +290,7 @@ static uint64_t probed_function(const struct elf_image *image)
 	Elf64_Sym found;
 
 	return !elf_symbols_dynamic(image, &symbols) &&
-	                       elf_symbols_find(image, &symbols, WIRE_NODE_FUNCTION, false,
+	                       elf_symbols_find(image, &symbols, WIRE_WALK_FUNCTION, false,
 	                                        &found) == 1
 	               ? found.st_value
 	               : 0;

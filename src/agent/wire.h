@@ -25,7 +25,7 @@
 
 /* Grows with every change in this file, and in what bpf/wire.h says of cookies and of a call's
  * words. */
-#define AGENT_ABI   19
+#define AGENT_ABI   20
 #define AGENT_MAGIC 0x63757363616765ull
 /* Of the parts of the memfd. Each begins at the largest page there is (AArch64); the ring's size is
  * a power of two, and no less than that. */
@@ -151,6 +151,7 @@ struct agent_slot {
 	uint64_t original;    /* the moved code, which lies in an area */
 	uint32_t does;        /* enum agent_slot_does, from now on */
 	uint32_t begins;      /* AGENT_PROBE_BEGUN for its entries, whatever the session has */
+	uint64_t entry;       /* the function's; not 0: walks are asked for, where they are due */
 };
 
 /* Code that earlier sessions were given, and which slots lead there. */
@@ -236,6 +237,7 @@ enum agent_probe_lost {
 	AGENT_PROBE_UNREADABLE, /* the call is told, without words that its plan asks for */
 	AGENT_PROBE_TEXT,  /* a text was too long, or could not be read; or lost for the ring */
 	AGENT_PROBE_STUCK, /* a thread was recording when the session ended, and did not get on */
+	AGENT_PROBE_TOO_FAST, /* an allocation came too fast for its stack; the call is told */
 	AGENT_PROBE_LOSTS
 };
 
@@ -245,8 +247,8 @@ enum agent_probe_lost {
 #define AGENT_HEAD_MASK       ((1ull << AGENT_HEAD_BITS) - 1)
 #define AGENT_PROBE_DEPTH_MAX 64
 
-/* All but `tail`, `name_offset` and `clock_offset_ns` is written by the agent. Texts end with a
- * NUL, or the reader cuts them. */
+/* All but `tail` and what is said to be by cuscope is written by the agent. Texts end with a NUL,
+ * or the reader cuts them. */
 struct agent_shared {
 	uint64_t magic;
 	uint32_t abi;
@@ -274,6 +276,9 @@ struct agent_shared {
 	/* by cuscope, before hello: what makes the process's CLOCK_MONOTONIC that of the machine,
 	 * from which it differs in a time namespace */
 	int64_t clock_offset_ns;
+	/* by cuscope, before hello: how often walks are due, as struct wire_due has it */
+	uint64_t walk_ns;
+	uint32_t walk_one_in, walk_reserved;
 	uint32_t probe_clock;   /* enum agent_clock: what struct agent_probed counts in */
 	uint32_t probe_threads; /* whose state is kept */
 	uint32_t probe_shares;  /* that threads may have counted in: all before this one */
@@ -416,7 +421,7 @@ struct agent_graph {
 };
 
 /* A node of a graph was made as a copy of another. The numbers are those that activities have. Of
- * others a probe tells, with their stacks: WIRE_NODE of bpf/wire.h. */
+ * others a probe tells, with their stacks: WIRE_NODE of bpf/wire.h, and WIRE_WALK_FUNCTION. */
 struct agent_node {
 	struct agent_head head;
 	uint64_t node;
@@ -523,7 +528,7 @@ struct agent_probed {
 	uint64_t begin, end;    /* by agent_shared.probe_clock; of AGENT_PROBE_BEGUN equal */
 	uint32_t tid;
 	int32_t result;
-	uint32_t depth;
+	uint32_t depth; /* with WIRE_WALKED, when it is 0, the walk's number */
 	uint32_t place; /* wire_place */
 	uint64_t word[];
 };

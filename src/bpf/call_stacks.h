@@ -1,68 +1,31 @@
 /* SPDX-License-Identifier: (GPL-2.0 OR MIT) */
 /*
- * Stacks of calls, walked as they begin: a wait has nothing else to do then. A walk costs ten times
- * what tracing the call does, so not each may be walked.
+ * Stacks of calls, walked as they begin: a wait has nothing else to do then. Which calls says
+ * wire_due.h.
  */
 #pragma once
 
 #ifdef STACKS
 #include "bpf/walk.h"
+#include "bpf/wire_due.h"
 
-#define AHEAD               64            /* walks */
-#define WAIT_NS             1000000ull    /* between two waits of a thread, on average */
-#define ALLOCATION_NS       100000ull     /* so many allocations of a thread in the long run, */
-#define ALLOCATION_AHEAD_NS 1000000000ull /* and what that makes in a second at once */
-
-/*
- * Launches come in bursts, a training step's within a millisecond. So a thread saves up to AHEAD
- * walks while it makes none. The fewer are left, the more it is chance which are walked: where
- * there are always too many, all are walked in the end, and not only those that a step begins with.
- * `paid` is until when the thread's walks are paid for.
- */
-static __always_inline int stack_is_due(__u64 *paid, __u64 now, __u64 between)
+static __always_inline struct wire_due stacks_due(void)
 {
-	__u64 ahead = AHEAD * between, from = now > ahead ? now - ahead : 0;
-
-	if (*paid < from)
-		*paid = from;
-	if (now < *paid || (bpf_get_prandom_u32() % (AHEAD / 2)) * between > now - *paid)
-		return 0;
-	*paid += between;
-	return 1;
-}
-
-/*
- * Where memory leaks is found only if the one allocation that leaks is walked. So all are, up to a
- * rate: `paid` is until when the thread's walks are paid for, and may lie ahead.
- */
-static __always_inline int allocation_is_due(__u64 *paid, __u64 now)
-{
-	__u64 from = *paid > now ? *paid : now;
-
-	if (from - now >= ALLOCATION_AHEAD_NS)
-		return 0;
-	*paid = from + ALLOCATION_NS;
-	return 1;
+	return (struct wire_due){ settings.call_stack_ns, settings.call_stack_one_in };
 }
 
 static __always_inline int call_stack_is_due(struct wire_thread *thread, __u32 kind, __u64 now)
 {
-	__u64 *clock = &thread->stack_ns[BOUNDED(kind, WIRE_STACK_KINDS - 1)];
+	__u64 *paid = &thread->stack_ns[BOUNDED(kind, WIRE_STACK_KINDS - 1)];
+	struct wire_due due = stacks_due();
 
 	if (!(settings.call_stacks >> kind & 1))
 		return 0;
-	if (kind == STACK_OF_ALLOCATION || kind == STACK_OF_FREE) {
-		if (allocation_is_due(clock, now))
-			return 1;
-		if (kind == STACK_OF_ALLOCATION)
-			__sync_fetch_and_add(&state.stacks_left_out, 1);
-		return 0;
-	}
-	if (kind == STACK_OF_WAIT)
-		return stack_is_due(clock, now, WAIT_NS);
-	if (settings.call_stack_one_in > 1)
-		return bpf_get_prandom_u32() % settings.call_stack_one_in == 0;
-	return !settings.call_stack_ns || stack_is_due(clock, now, settings.call_stack_ns);
+	if (due_call(&due, paid, kind, now, bpf_get_prandom_u32()))
+		return 1;
+	if (kind == STACK_OF_ALLOCATION)
+		__sync_fetch_and_add(&state.stacks_left_out, 1);
+	return 0;
 }
 
 static __always_inline void walk_from_entry(struct walk *walk, struct pt_regs *ctx)
@@ -79,20 +42,37 @@ static __always_inline void walk_from_entry(struct walk *walk, struct pt_regs *c
 	walk->extra = REGS_EXTRA(regs);
 }
 
+/* The number of the stack from the registers of `walk_from_...`; 0: there was no room to walk it.
+ */
+static __always_inline __u64 walk_now(struct walk *walk, __u32 slot, __u64 id, __u64 now)
+{
+	__u64 stack = walk_all(slot, id, now);
+
+	buffer_release(&walk->busy);
+	return stack;
+}
+
+static __always_inline struct walk *walk_new(__u32 *slot, __u64 id)
+{
+	struct walk *walk;
+
+	*slot = walk_claim();
+	walk = *slot < WALK_SLOTS ? walk_of(*slot) : 0;
+	if (walk)
+		walk_begin(walk, id);
+	return walk;
+}
+
 /* The number of the stack at a function's entry; 0: there was no room to walk it. */
 static __always_inline __u64 entry_walk(struct pt_regs *ctx, __u64 id, __u64 now)
 {
-	__u32 slot = walk_claim();
-	struct walk *walk = slot < WALK_SLOTS ? walk_of(slot) : 0;
-	__u64 stack;
+	__u32 slot;
+	struct walk *walk = walk_new(&slot, id);
 
 	if (!walk)
 		return 0;
-	walk_begin(walk, id);
 	walk_from_entry(walk, ctx);
-	stack = walk_all(slot, id, now);
-	buffer_release(&walk->busy);
-	return stack;
+	return walk_now(walk, slot, id, now);
 }
 
 /* Returns the time of its record: when the walk was over, which is no time of the call's. */
@@ -122,7 +102,7 @@ static __always_inline void allocation_walk(struct pt_regs *ctx, struct wire_thr
 	thread->allocation_stack = 0;
 	if (!settings.stacks || plan->op != FOLD_ALLOC)
 		return;
-	if (!allocation_is_due(&thread->stack_ns[STACK_OF_ALLOCATION], now)) {
+	if (!due_allocation(&thread->stack_ns[STACK_OF_ALLOCATION], now, 0)) {
 		__sync_fetch_and_add(&state.stacks_left_out, 1);
 		return;
 	}
@@ -146,13 +126,11 @@ static __always_inline __u64 hook_walk(struct pt_regs *ctx, struct wire_thread *
 	if (FOLDING || !(settings.call_stacks >> STACK_OF_HOOK & 1) ||
 	    !call_stack_is_due(thread, STACK_OF_HOOK, *begin_ns))
 		return 0;
-	slot = walk_claim();
-	walk = slot < WALK_SLOTS ? walk_of(slot) : 0;
+	walk = walk_new(&slot, id);
 	if (!walk) {
 		__sync_fetch_and_add(&state.lost_stacks, 1);
 		return 0;
 	}
-	walk_begin(walk, id);
 	if (!kernel)
 		walk_from_entry(walk, ctx);
 	if (!kernel || !walk_from_kernel(walk))
@@ -174,15 +152,12 @@ static __always_inline void backward_begun(struct pt_regs *ctx)
  * What a graph runs is where its nodes were made, as often as it runs: so each is walked, at the
  * rate of allocations.
  */
-static __always_inline void node_made(struct pt_regs *ctx)
+static __always_inline void node_made(struct pt_regs *ctx, struct wire_thread *thread, __u64 id,
+                                      __u64 now)
 {
-	__u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
 	struct wire_node_stack record = { .node = PT_REGS_PARM1(ctx) };
-	struct wire_thread *thread = thread_get(id);
 
-	if (!thread)
-		return;
-	if (!allocation_is_due(&thread->stack_ns[STACK_OF_NODE], now)) {
+	if (!due_allocation(&thread->stack_ns[STACK_OF_NODE], now, 0)) {
 		__sync_fetch_and_add(&state.stacks_left_out, 1);
 		return;
 	}
@@ -191,6 +166,49 @@ static __always_inline void node_made(struct pt_regs *ctx)
 		__sync_fetch_and_add(&state.lost_stacks, 1);
 	head_fill(&record.head, WIRE_NODE, id, now);
 	emit_or_count(&record, sizeof(record), WAKE_IF_FULL, LOST_RECORDS);
+}
+
+/*
+ * A call that the agent records, as it begins: its stack is that of the function's entry, where the
+ * agent's code was jumped to. What a process says of that is of its own stack alone.
+ */
+static __always_inline void call_begun(struct pt_regs *ctx, struct wire_thread *thread, __u32 kind,
+                                       __u64 id, __u64 now)
+{
+	__u64 *paid = &thread->stack_ns[BOUNDED(kind, WIRE_STACK_KINDS - 1)];
+	struct wire_call_stack record = { .walk = PT_REGS_PARM1(ctx) };
+	struct wire_due due = stacks_due();
+	struct walk *walk;
+	__u32 slot;
+
+	if (!record.walk || !(settings.call_stacks >> kind & 1) ||
+	    !due_asked(&due, paid, kind, now))
+		return;
+	walk = walk_new(&slot, id);
+	if (walk) {
+		walk->pc = PT_REGS_PARM3(ctx);
+		walk->sp = PT_REGS_PARM4(ctx);
+		walk->fp = PT_REGS_PARM5(ctx);
+		walk->extra = 0;
+		record.stack = walk_now(walk, slot, id, now);
+	}
+	head_fill(&record.head, WIRE_CALL_STACK, id, now);
+	emit_or_count(&record, sizeof(record), WAKE_IF_FULL, LOST_RECORDS);
+}
+
+/* In a function that the agent calls for this: WIRE_WALK_FUNCTION. */
+static __always_inline void agent_asked(struct pt_regs *ctx)
+{
+	__u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
+	struct wire_thread *thread = thread_get(id);
+	__u64 kind = PT_REGS_PARM2(ctx);
+
+	if (!thread)
+		return;
+	if (kind == STACK_OF_NODE)
+		node_made(ctx, thread, id, now);
+	else if (kind < WIRE_STACK_KINDS)
+		call_begun(ctx, thread, kind, id, now);
 }
 
 #else

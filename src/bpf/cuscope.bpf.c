@@ -262,13 +262,13 @@ int on_backward(struct pt_regs *ctx)
 	return 0;
 }
 
-/* In the agent, in the thread that makes a node of a graph. */
-SEC("kprobe/node")
-int on_node(struct pt_regs *ctx)
+/* In the agent, in the thread that makes a call, or a node of a graph. */
+SEC("kprobe/asked")
+int on_asked(struct pt_regs *ctx)
 {
 	if (settings.never)
 		bpf_tail_call(ctx, &backward_exit, 0);
-	node_made(ctx);
+	agent_asked(ctx);
 	return 0;
 }
 

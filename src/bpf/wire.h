@@ -66,14 +66,20 @@ enum wire_flags {
 	WIRE_UNFINISHED = 1 << 2,
 	WIRE_UNREADABLE = 1 << 3, /* a stack word, output or struct could not be read */
 	WIRE_BEGUN = 1 << 4,      /* a WIRE_BEGIN of this call went before */
-	WIRE_TRUNCATED = 1 << 5,  /* a string longer than WIRE_STRING_MAX */
+	WIRE_TRUNCATED = 1 << 5,  /* of a name: a string longer than WIRE_STRING_MAX */
+	WIRE_WALKED = 1 << 5,     /* of a call that an agent records: it has asked for a walk */
 	WIRE_FOLDED = 1 << 6,     /* the first call of a row of sums, where it is counted */
 	WIRE_BY_AGENT = 1 << 7, /* no program saw it: an agent told of it, see capture/gpu/gpu.h */
 };
 
-/* A function of the agent's library that it calls with the number of each node of a graph that is
- * made, on the thread that makes it, for a probe there. */
-#define WIRE_NODE_FUNCTION "cuscope_agent_node"
+/*
+ * A function of the agent's library that it calls where the stack of its thread is to be walked,
+ * for a probe there. (what, kind, pc, sp, fp): kind is enum wire_stack_kind. Of STACK_OF_NODE
+ * `what` is the number of a node that is made, and nothing comes behind kind. Of calls that it
+ * records it is a wire_walk, and the walk begins at the entry of the called function: pc
+ * is its address, at sp lies the return address, fp is the caller's frame pointer.
+ */
+#define WIRE_WALK_FUNCTION "cuscope_agent_walk"
 
 struct wire_head {
 	__u8 type;
@@ -81,7 +87,10 @@ struct wire_head {
 	__u8 depth;
 	__u8 words; /* of a call */
 	__u16 hook;
-	__u16 bytes; /* of a name, with its NUL */
+	union {
+		__u16 bytes; /* of a name, with its NUL */
+		__u16 walk;  /* of a call with WIRE_WALKED: of wire_walk */
+	};
 	__u32 tgid;
 	__u32 tid;
 	__u64 time_ns; /* CLOCK_MONOTONIC; the order of the stream */
@@ -111,6 +120,13 @@ struct wire_call {
 static inline __u32 wire_place(__u64 sp, __u64 back)
 {
 	return (__u32)(sp & ~7ull) | (back & 4095 ? 0 : WIRE_MAY_RETURN);
+}
+
+/* A walk that an agent asks for: a number of its thread's, from 1 to 65535 and again, and the
+ * wire_place of the call. */
+static inline __attribute__((always_inline, unused)) __u64 wire_walk(__u16 number, __u32 place)
+{
+	return (__u64)number << 32 | place;
 }
 
 enum wire_name_source {

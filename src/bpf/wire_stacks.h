@@ -122,7 +122,9 @@ struct wire_stack_entries {
 /* WIRE_CALL_STACK: before the record of the call, with the same thread and begin. */
 struct wire_call_stack {
 	struct wire_head head; /* time_ns: the call's begin */
-	__u64 stack;
+	__u64 stack;           /* 0: there was no room to walk it */
+	__u64 walk; /* not 0: wire_walk of a call that an agent records; time_ns is before its begin
+	             */
 };
 
 /* WIRE_NODE: a node of a CUDA graph was made, as the agent in the process says. */

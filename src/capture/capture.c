@@ -220,6 +220,7 @@ static int open_stacks(struct capture *c, struct err *err)
 	options.blocked = asked->blocked || asked->host_waits;
 	options.walks = capture_walks(asked);
 	options.nodes = c->options.gpu != NULL;
+	options.agents = c->inside != NULL;
 	options.lines = !c->options.watch; /* of native code a page names functions alone */
 	options.renews = c->options.watch && c->options.watch->forget;
 	options.cuda_only = c->cuda_only;

@@ -140,6 +140,14 @@ static bool is_only_a_call(const struct capture *c, const struct wire_head *reco
 	       inside_is_sure(c->inside) && !c->watcher && c->seccomp_safe;
 }
 
+/* Before it learns what it is nested in, and so loses its place. */
+static void meet_walked(struct capture *c, const struct wire_head *record)
+{
+	if (record->type == WIRE_CALL && c->sampler &&
+	    (record->flags & (WIRE_BY_AGENT | WIRE_WALKED)) == (WIRE_BY_AGENT | WIRE_WALKED))
+		sampler_call_walked(c->sampler, (const struct wire_call *)record);
+}
+
 static int pass_call(struct capture *c, struct wire_call *call)
 {
 	int r = inside_nest(c->inside, call) ? 0 : session_meet_thread(c, &call->head);
@@ -167,6 +175,7 @@ int capture_record(void *data, const struct wire_head *record)
 	struct capture *c = data;
 	int r;
 
+	meet_walked(c, record);
 	if (is_only_a_call(c, record))
 		return pass_call(c, (struct wire_call *)record);
 	if (is_before_command(c, record))

@@ -99,6 +99,13 @@ static void marked(void *data, pid_t pid)
 	watcher_marked(c->watcher, pid, capture_now_ns());
 }
 
+static bool walks(void *data, pid_t pid)
+{
+	struct capture *c = data;
+
+	return c->sampler && sampler_walks_calls(c->sampler, pid);
+}
+
 /* First: what it wants of agents is told when they are opened. */
 static int open_inside(struct capture *c, struct err *err)
 {
@@ -109,6 +116,9 @@ static int open_inside(struct capture *c, struct err *err)
 		.takes_away = may_take_away(c),
 		.begins = c->options.begin_records,
 		.stack_kinds = stacks ? capture_stack_kinds(stacks->calls) : 0,
+		.due = stacks ? (struct wire_due){ stacks->call_ns, stacks->one_in }
+		              : (struct wire_due){ 0 },
+		.walks = walks,
 		.fold = c->options.selection.fold,
 		.counts = !c->options.selection.fold && !c->options.selection.each_call,
 		.marked = c->watcher ? marked : NULL,

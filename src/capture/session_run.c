@@ -41,7 +41,8 @@ void capture_fill_stacks(const struct capture *c, struct run_stacks *stacks)
 		            [STACKS_PYTHON] = f.unwinder.unknown_python,
 		            [STACKS_PYTHON_LOST] = f.names.python_lost,
 		            [STACKS_NO_ROOM] = f.names.refused + f.names.lines.refused,
-		            [STACKS_TOO_FAST] = programs_state(c->programs)->stacks_left_out,
+		            [STACKS_TOO_FAST] = programs_state(c->programs)->stacks_left_out +
+		                                (c->inside ? inside_stacks_too_fast(c->inside) : 0),
 		            [STACKS_LINES_LATE] = f.names.lines.late,
 		            [STACKS_LINES_LOST] = f.names.lines.unanswered,
 		            [STACKS_MAPPINGS] = f.unwinder.cut,

@@ -43,12 +43,12 @@ static bool find_engine_symbol(const struct elf_image *image, const char *path, 
 	       elf_symbols_find(image, &symbols, ENGINE_EXECUTE, false, found) == 1;
 }
 
-static bool find_node_symbol(const struct elf_image *image, Elf64_Sym *found)
+static bool find_walk_symbol(const struct elf_image *image, Elf64_Sym *found)
 {
 	struct elf_symbols symbols;
 
 	return !elf_symbols_dynamic(image, &symbols) &&
-	       elf_symbols_find(image, &symbols, WIRE_NODE_FUNCTION, false, found) == 1;
+	       elf_symbols_find(image, &symbols, WIRE_WALK_FUNCTION, false, found) == 1;
 }
 
 void code_mark_find(const struct code_marks *marks, struct marked_place *place,
@@ -58,8 +58,8 @@ void code_mark_find(const struct code_marks *marks, struct marked_place *place,
 
 	if (!marks->marked)
 		return;
-	place->mark = CODE_NODE;
-	if (!find_node_symbol(image, &found)) {
+	place->mark = CODE_WALKS;
+	if (!find_walk_symbol(image, &found)) {
 		if (!find_engine_symbol(image, path, &found))
 			return;
 		place->mark = CODE_BACKWARD;

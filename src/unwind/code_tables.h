@@ -29,7 +29,7 @@ struct code_table;
 /* Functions of files that are probed besides, for whose stacks they have. */
 enum code_mark {
 	CODE_BACKWARD, /* PyTorch's autograd engine: a backward pass begins */
-	CODE_NODE,     /* the agent's library: a node of a CUDA graph was made */
+	CODE_WALKS,    /* the agent's library: it asks for the stack of its thread */
 };
 
 /* Told of a file of this process that has such a function, and where. The descriptor of a probe

@@ -20,7 +20,7 @@ needed=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
 [ -z "$needed" ] || fail "needs $needed"
 
 exported=$(nm -D --defined-only "$library" | awk '{ print $3 }' | sort | tr '\n' ' ')
-[ "$exported" = "InitializeInjection InitializeInjectionNvtx2 cuscope_agent_enter cuscope_agent_node " ] ||
+[ "$exported" = "InitializeInjection InitializeInjectionNvtx2 cuscope_agent_enter cuscope_agent_walk " ] ||
 	fail "exports $exported"
 
 readelf -d "$library" | grep -q NODELETE || fail "can be unloaded while CUPTI calls it"

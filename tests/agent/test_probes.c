@@ -513,6 +513,84 @@ static void test_a_room_that_was_written_or_read_is_left_alone(void **state)
 	assert_int_equal(*(uint32_t *)room, 0);
 }
 
+/* ---- stacks ---- */
+
+static int (*within)(int);
+
+static int calls_within(int depth)
+{
+	return depth ? within(depth - 1) : 0;
+}
+
+static uint32_t walked_as(const struct agent_probed *call)
+{
+	return call->head.flags & WIRE_WALKED ? call->depth : 0;
+}
+
+static void test_stacks_of_outer_calls_are_asked_for(void **state)
+{
+	uint64_t cookie =
+		cookie_plain(WIRE_AT_STACK, 0) | cookie_with_stack_kind(STACK_OF_ALLOCATION);
+
+	within = DIVERT(1, calls_within, cookie, 0);
+	assert_int_equal(within(0), 0);
+	assert_int_equal(last_call()->head.flags, 0); /* it has no entry: nobody wants them */
+	probes_set(1, &(struct probe_plan){ calls_within, cookie, 0, .entry = 0x1000 });
+	probes_turn(1, PROBE_CALL);
+	host_forget(host);
+	assert_int_equal(within(1), 0);
+	assert_int_equal(calls_told(), 2); /* the inner one comes first */
+	assert_int_equal(walked_as(host_get(host, AGENT_PROBED, 0)), 0);
+	assert_int_equal(((const struct agent_probed *)host_get(host, AGENT_PROBED, 0))->depth, 1);
+	assert_int_equal(walked_as(host_get(host, AGENT_PROBED, 1)), 1);
+	within(0);
+	assert_int_equal(walked_as(last_call()), 2);
+}
+
+static void test_stacks_have_a_rate_and_what_is_beyond_is_counted(void **state)
+{
+	uint64_t cookie =
+		cookie_plain(WIRE_AT_STACK, 0) | cookie_with_stack_kind(STACK_OF_ALLOCATION);
+	uint64_t walked = 0;
+
+	within = DIVERT(1, calls_within, cookie, 0);
+	probes_set(1, &(struct probe_plan){ calls_within, cookie, 0, .entry = 0x1000 });
+	probes_turn(1, PROBE_CALL);
+	lost_now(AGENT_PROBE_TOO_FAST);
+	for (int i = 0; i < 15000; i++) {
+		within(0);
+		if (i % 1000 == 999 || i == 14999) {
+			for (size_t n = calls_told(); n-- > 0;)
+				walked += walked_as(host_get(host, AGENT_PROBED, n)) != 0;
+			host_forget(host);
+		}
+	}
+	assert_int_equal(walked + lost_now(AGENT_PROBE_TOO_FAST), 15000);
+	assert_true(walked >= 10000);
+}
+
+static void test_stacks_of_one_in_many(void **state)
+{
+	uint64_t cookie = cookie_plain(WIRE_AT_STACK, 0) | cookie_with_stack_kind(STACK_OF_LAUNCH);
+	unsigned walked = 0;
+
+	assert_int_equal(probes_close(), 0);
+	ring.shared->walk_one_in = 10;
+	assert_int_equal(probes_open(&ring, &(struct probes_options){ .clock = AGENT_CLOCK_TICKS,
+	                                                              .may_read = true }),
+	                 0);
+	lost_now(AGENT_PROBE_TOO_FAST);
+	within = DIVERT(1, calls_within, cookie, 0);
+	probes_set(1, &(struct probe_plan){ calls_within, cookie, 0, .entry = 0x1000 });
+	probes_turn(1, PROBE_CALL);
+	for (int i = 0; i < 1000; i++)
+		within(0);
+	for (size_t n = calls_told(); n-- > 0;)
+		walked += walked_as(host_get(host, AGENT_PROBED, n)) != 0;
+	assert_in_range(walked, 40, 200);
+	assert_int_equal(lost_now(AGENT_PROBE_TOO_FAST), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_probes, close_probes)
@@ -536,6 +614,9 @@ int main(void)
 		TEST(test_a_room_that_was_got_is_known_to_be),
 		TEST(test_a_room_that_another_got_is_left_alone),
 		TEST(test_a_room_that_was_written_or_read_is_left_alone),
+		TEST(test_stacks_of_outer_calls_are_asked_for),
+		TEST(test_stacks_have_a_rate_and_what_is_beyond_is_counted),
+		TEST(test_stacks_of_one_in_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

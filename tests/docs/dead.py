@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 
 # What is called by its name and by no object: by the loader, CUPTI, NVTX, a borrowed thread; and a place for debuggers.
-ENTRIES = {"main", "InitializeInjection", "InitializeInjectionNvtx2", "cuscope_agent_enter", "cuscope_agent_node", "probe_thunks_end"}
+ENTRIES = {"main", "InitializeInjection", "InitializeInjectionNvtx2", "cuscope_agent_enter", "cuscope_agent_walk", "probe_thunks_end"}
 
 
 def symbols(objects):

@@ -196,6 +196,32 @@ def test_stacks_of_each_kind_of_calls_alone(case):
             raise Failure(f"the program does not tell {kind} from other calls: {called}")
 
 
+def frames_of_calls(case, path):
+    """Of each call in order: its function, and the frames that called it, from its own out."""
+    stacks, calls = {}, []
+    for event in events_of(case, path):
+        if event["type"] == "stack":
+            stacks[event["stack"]] = [(f.get("function"), f.get("module"), f.get("line")) for f in event["frames"]]
+        elif "name" in event and event.get("depth") == 0:
+            calls.append((event["name"], stacks.get(event.get("stack"))))
+    return calls
+
+
+def test_stacks_of_calls_that_are_recorded_inside_are_those_of_probes(case):
+    case.env["SIMCUDA_WAIT"] = "1"
+    for program in (("copies", 30), ("places", 40, 100, 20), ("threads", 1, 25)):
+        program = (Places.program(program[0]), *program[1:])
+        told = {}
+        for option in ("--in-process", "--no-in-process"):
+            path, said = record_calls(case, "--stacks=launches,copies,waits,allocations", "--launch-stacks=all", option, program=program)
+            told[option] = frames_of_calls(case, path)
+            checks.equal(f"calls recorded inside of {program[0]}, {option}", option == "--in-process", "calls of" in said)
+        walked = sum(frames is not None for _, frames in told["--no-in-process"])
+        checks.equal(f"calls and stacks of {program[0]}", told["--no-in-process"], told["--in-process"])
+        if walked < 100:
+            raise Failure(f"{walked} calls of {program[0]} with a stack")
+
+
 def test_stacks_of_all_kinds_of_calls_name_lines_of_python(case):
     """The program is there for as long again as it took to get so far: names are read from its memory beside it."""
     path, begin = case.path("trace.cuscope"), time.monotonic()

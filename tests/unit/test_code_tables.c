@@ -362,7 +362,7 @@ static pid_t not_probed; /* a process that is no target */
 
 static int marked(void *data, pid_t pid, enum code_mark mark, int fd, uint64_t offset)
 {
-	assert_int_equal(mark, CODE_NODE);
+	assert_int_equal(mark, CODE_WALKS);
 	assert_true(offset > 0 && offset < 1 << 20);
 	if (pid == not_probed)
 		return -EACCES;

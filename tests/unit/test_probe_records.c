@@ -103,6 +103,30 @@ static enum probe_record_is taken(void)
 	return probe_records_take(records, &record.head, NOW);
 }
 
+static void test_a_call_that_is_walked_has_the_number_of_its_walk(void **state)
+{
+	struct agent_probed *call = a_call();
+
+	call->head.flags = WIRE_WALKED;
+	call->depth = 0x1234;
+	assert_int_equal(taken(), PROBE_RECORD_TAKEN);
+	assert_int_equal(last.head.depth, 0);
+	assert_int_equal(last.head.flags, WIRE_WALKED);
+	assert_int_equal(last.head.walk, 0x1234);
+	call->depth = 0xffff;
+	assert_int_equal(taken(), PROBE_RECORD_TAKEN);
+	call->depth = 0x10000;
+	assert_int_equal(taken(), PROBE_RECORD_BAD);
+	call->depth = 0;
+	assert_int_equal(taken(), PROBE_RECORD_BAD);
+	call->head.flags = 0;
+	call->depth = 63;
+	assert_int_equal(taken(), PROBE_RECORD_TAKEN);
+	assert_int_equal(last.head.walk, 0);
+	call->depth = 64;
+	assert_int_equal(taken(), PROBE_RECORD_BAD);
+}
+
 static void test_a_call_becomes_that_of_its_hook(void **state)
 {
 	a_call()->head.flags = WIRE_UNREADABLE;
@@ -158,7 +182,7 @@ static void test_what_is_not_the_slots_is_refused(void **state)
 
 static void test_flags_that_only_programs_or_cuscope_set_are_refused(void **state)
 {
-	static const uint8_t flags[] = { WIRE_FOLDED, WIRE_BY_AGENT, WIRE_TRUNCATED,
+	static const uint8_t flags[] = { WIRE_FOLDED, WIRE_BY_AGENT,
 		                         WIRE_NO_RETURN | WIRE_UNFINISHED };
 
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
@@ -265,6 +289,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_call_becomes_that_of_its_hook),
+		TEST(test_a_call_that_is_walked_has_the_number_of_its_walk),
 		TEST(test_an_entry_has_no_end_and_no_result),
 		TEST(test_what_is_not_the_slots_is_refused),
 		TEST(test_flags_that_only_programs_or_cuscope_set_are_refused),

@@ -18,6 +18,7 @@
 #include "agent/lib/pcs_abi.h"
 #include "agent/lib/stalls.h"
 #include "agent/lib/stalls_contexts.h"
+#include "agent/lib/walks.h"
 #include "agent/lib/writer.h"
 #include "base/array.h"
 
@@ -57,14 +58,6 @@ static const struct {
 
 /* ---- called by CUPTI ----------------------------------------------------------------------- */
 
-/* WIRE_NODE_FUNCTION: there is nothing in it but, while cuscope walks stacks, a probe. */
-__attribute__((visibility("default"), noinline, noclone)) void cuscope_agent_node(uint64_t node);
-
-void cuscope_agent_node(uint64_t node)
-{
-	__asm__ volatile("" : : "r"(node) : "memory");
-}
-
 /* A node of a graph: made by the call that this thread is in, or a copy of another. Copies are told
  * of as made as well. */
 static void on_node(uint32_t id, const struct cupti_resource_data *data)
@@ -75,7 +68,7 @@ static void on_node(uint32_t id, const struct cupti_resource_data *data)
 	if (!graph || !graph->node || f.cuptiGetGraphNodeId(graph->node, &node))
 		return;
 	if (id == CUPTI_RESOURCE_GRAPHNODE_CREATED)
-		cuscope_agent_node(node);
+		cuscope_agent_walk(node, STACK_OF_NODE, 0, 0, 0);
 	else if (graph->original_node && !f.cuptiGetGraphNodeId(graph->original_node, &original))
 		calls_node(node, original);
 }

@@ -195,6 +195,7 @@ static int set_slot(const struct agent_slot *slot)
 		.cookie = slot->cookie,
 		.stack_words = slot->stack_words,
 		.begins = slot->begins,
+		.entry = slot->entry,
 	};
 	uint32_t number = slot->slot;
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "agent/lib/probe_threads.h"
+#include "bpf/wire_due.h"
 
 /* How many words of the stack to copy; UINT32_MAX: they cannot be seen, so the call has to go on by
  * itself. */
@@ -53,6 +54,7 @@ struct probe_session {
 	uint64_t number; /* another one when all calls that are open were told of */
 	uint32_t clock;
 	bool begins;
+	struct wire_due due; /* walks: walks.h */
 };
 
 /* All of these with the thread taken. Calls that are found to be left are told as unfinished. */

@@ -50,7 +50,10 @@ struct probe_thread {
 	uint64_t marks;   /* made so far */
 	uint32_t depth; /* calls that it is in, on all of its stacks, in the order of their begin */
 	struct ring_claim claim;
-	uint64_t recent_generation;   /* of the names: older ones are void */
+	uint64_t chance;                    /* 0: none yet */
+	uint16_t walks;                     /* the last one's number */
+	__u64 walks_paid[WIRE_STACK_KINDS]; /* by enum wire_stack_kind: wire_due.h */
+	uint64_t recent_generation;         /* of the names: older ones are void */
 	uint64_t recent[WIRE_RECENT]; /* kernels that this thread launched and that are named */
 	struct probe_call call[AGENT_PROBE_DEPTH_MAX];
 	union {

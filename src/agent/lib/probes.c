@@ -12,6 +12,7 @@
 #include "agent/lib/probe_threads.h"
 #include "agent/lib/thunks.h"
 #include "agent/lib/ticks.h"
+#include "agent/lib/walks.h"
 
 #ifdef __x86_64__
 
@@ -23,7 +24,8 @@
 
 struct probe_slot probe_slots[THUNKS];
 struct probe_gate *probe_gate;
-static uint64_t numbers; /* of sessions */
+static uint64_t walked_entries[THUNKS]; /* by slot: struct agent_slot has it as `entry` */
+static uint64_t numbers;                /* of sessions */
 static struct probe_session *opened;
 
 /* Calls of a former session were told of when it ended. */
@@ -123,10 +125,13 @@ static bool slot_begins(const struct probe_slot *slot)
 
 /* The last moment before the original: what was recorded so far is not its time. */
 static void begin_time(struct probe_session *session, struct probe_thread *thread,
-                       struct probe_call *call)
+                       struct probe_call *call, const struct thunk_frame *frame)
 {
 	struct agent_probed *record = &call->record;
+	uint64_t entry = __atomic_load_n(&walked_entries[call->slot], __ATOMIC_RELAXED);
 
+	if (entry && !record->depth)
+		walks_ask(session, thread, call, entry, frame);
 	record->begin = record->end = probe_thread_now(thread, session->clock);
 	if ((!session->begins && !slot_begins(&probe_slots[call->slot])) ||
 	    record->head.flags & WIRE_NO_RETURN)
@@ -191,7 +196,7 @@ static bool entered(struct probe_session *session, struct probe_thread *thread,
 	if (frame->words == UINT32_MAX) {
 		call->record.head.flags |= WIRE_NO_RETURN;
 		capture_forget_kernels(call->cookie);
-		begin_time(session, thread, call);
+		begin_time(session, thread, call, frame);
 		capture_tell(&session->ring, thread, call);
 		return false;
 	}
@@ -202,7 +207,7 @@ static bool entered(struct probe_session *session, struct probe_thread *thread,
 	frame->state = thread;
 	frame->session = thread->session;
 	thread->depth++;
-	begin_time(session, thread, call);
+	begin_time(session, thread, call, frame);
 	return true;
 }
 
@@ -346,6 +351,7 @@ void probes_set(uint32_t number, const struct probe_plan *plan)
 
 	slot->cookie = plan->cookie;
 	slot->words = plan->stack_words;
+	__atomic_store_n(&walked_entries[number], plan->entry, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->session, (slot->session & ~1ull) | plan->begins, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->does, PROBE_PASSES_ON, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->original, plan->original, __ATOMIC_RELEASE);
@@ -420,7 +426,8 @@ static struct probe_session *make_session(struct ring *ring, const struct probes
 		                           .began = ++numbers,
 		                           .number = numbers,
 		                           .clock = options->clock,
-		                           .begins = options->begins };
+		                           .begins = options->begins,
+		                           .due = walks_due(ring->shared) };
 	return session;
 }
 

@@ -31,6 +31,7 @@ struct probe_plan {
 	uint64_t cookie;
 	uint32_t stack_words; /* of its arguments, or AGENT_STACK_WORDS_UNKNOWN */
 	bool begins;          /* AGENT_PROBE_BEGUN for its entries */
+	uint64_t entry;       /* not 0: stacks of its calls are asked for: struct agent_slot */
 };
 
 struct probes_options {

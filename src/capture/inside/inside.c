@@ -92,6 +92,7 @@ struct agents_probes inside_probes(const struct inside *inside)
 		                       .begins = inside->options.begins,
 		                       .waits = inside->options.target == TARGET_COMMAND,
 		                       .clock = inside->ticks ? AGENT_CLOCK_TICKS : AGENT_CLOCK_NS,
+		                       .due = inside->options.due,
 		                       .news = inside_on_news };
 }
 
@@ -458,6 +459,14 @@ void inside_finish(struct inside *inside)
 		              inside->in_children, inside->in_children == 1 ? " was" : "s were");
 }
 
+uint64_t inside_stacks_too_fast(const struct inside *inside)
+{
+	struct agents_lost agents;
+
+	agents_lost(inside->agents, &agents);
+	return agents.probes[AGENT_PROBE_TOO_FAST];
+}
+
 void inside_fill_lost(const struct inside *inside, uint64_t lost[LOST_COUNT])
 {
 	static const enum lost_reason reasons[AGENT_PROBE_LOSTS] = {
@@ -469,8 +478,10 @@ void inside_fill_lost(const struct inside *inside, uint64_t lost[LOST_COUNT])
 	struct agents_lost agents;
 
 	agents_lost(inside->agents, &agents);
-	for (size_t i = 0; i < AGENT_PROBE_LOSTS; i++)
-		lost[reasons[i]] += agents.probes[i];
+	for (size_t i = 0; i < AGENT_PROBE_LOSTS; i++) {
+		if (i != AGENT_PROBE_TOO_FAST)
+			lost[reasons[i]] += agents.probes[i];
+	}
 	lost[LOST_GPU_RECORDS] += inside->bad_records;
 	lost[LOST_QUEUE] += call_queue_refused(inside->queue);
 	lost[LOST_OVER_BUDGET] += inside->counted_lost;

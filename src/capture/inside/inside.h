@@ -31,11 +31,14 @@ struct inside_options {
 	bool follow;          /* what a command starts is a target, too */
 	bool takes_away;      /* probes that no target needs; it is told of all that targets map */
 	bool begins;          /* entries are told of by themselves */
-	uint32_t stack_kinds; /* enum wire_stack_kind: functions of these keep their probes */
-	unsigned fold;        /* enum fold_tool: calls are summed up; those of memory keep theirs */
-	bool counts;          /* getters that are called all the time are counted only */
-	size_t ring_bytes;    /* of each agent's ring; 0: the default */
-	bool quiet;           /* it was not asked for: nothing is noticed */
+	uint32_t stack_kinds; /* enum wire_stack_kind: stacks of these are walked, */
+	struct wire_due due;  /* so often, by agents that are probed for that: */
+	/* whether that of a process is. Functions of others keep their probes. NULL: none is. */
+	bool (*walks)(void *data, pid_t pid);
+	unsigned fold;     /* enum fold_tool: calls are summed up; those of memory keep theirs */
+	bool counts;       /* getters that are called all the time are counted only */
+	size_t ring_bytes; /* of each agent's ring; 0: the default */
+	bool quiet;        /* it was not asked for: nothing is noticed */
 	struct pipeline *pipeline;
 	struct modules *modules;
 	struct programs *programs;
@@ -136,6 +139,9 @@ void inside_read_rest(struct inside *inside, uint64_t now_ns);
 
 /* There will be no more calls, and nothing is read of agents. Says what was recorded so. */
 void inside_finish(struct inside *inside);
+
+/* Allocations that came too fast for their stacks. */
+uint64_t inside_stacks_too_fast(const struct inside *inside);
 
 /* Adds to lost[]. */
 void inside_fill_lost(const struct inside *inside, uint64_t lost[LOST_COUNT]);

@@ -192,10 +192,15 @@ static unsigned kept_ops(const struct inside_process *process, enum api_layer la
 	return ops;
 }
 
-/* Stacks are walked by the programs, at the probe. */
-static bool keeps_probe(const struct inside *inside, const struct hook *hook)
+static bool is_walked(const struct inside_process *process, const struct hook *hook)
 {
-	return hook->group == HOOK_OFF || inside->options.stack_kinds >> hook_stack_kind(hook) & 1;
+	return process->inside->options.stack_kinds >> hook_stack_kind(hook) & 1;
+}
+
+/* Stacks are walked by the programs, at a probe: of the agent's, or else of the function's. */
+static bool keeps_probe(const struct inside_process *process, const struct hook *hook)
+{
+	return hook->group == HOOK_OFF || (!process->walks && is_walked(process, hook));
 }
 
 static bool is_launch(const struct hook *hook)
@@ -225,7 +230,7 @@ static void choose_functions(struct inside_module *at)
 	for (size_t i = 0; i < module->n_hooks; i++) {
 		const struct hook *hook = &module->hooks[i];
 
-		if (!keeps_probe(at->process->inside, hook) && !(op_of(hook) & kept[hook->layer]) &&
+		if (!keeps_probe(at->process, hook) && !(op_of(hook) & kept[hook->layer]) &&
 		    !(at->leads_on && is_launch(hook)))
 			at->hooks[n++] = hook;
 	}
@@ -286,6 +291,8 @@ static void fill_slot(const struct inside_module *at, size_t i, uint32_t number,
 		                     .cookie = hook_cookie(hook),
 		                     .original = at->area + at->functions[i].original,
 		                     .begins = at->begins && !is_launch(hook),
+		                     .entry = is_walked(process, hook) ? at->load + hook->address
+		                                                       : 0,
 		                     .does = at->launches_on || !is_launch(hook) ? AGENT_SLOT_CALL
 		                             : can_be_refused(hook)              ? AGENT_SLOT_COUNT
 		                                                    : AGENT_SLOT_PASSES_ON };

@@ -107,6 +107,8 @@ struct inside_process {
 	bool ready;                 /* its agent records */
 	bool waits;                 /* in cuInit, until what can be diverted is */
 	bool nesting;               /* the programs tell of the begins of calls */
+	bool walks;                 /* its agent is probed for stacks: inside_options.walks, */
+	bool walks_known;           /* which was not to be waited for any longer */
 	bool kept;                  /* told that it keeps its probes */
 	bool taking;                /* its entries are being put back */
 	bool given_up;              /* they could not be */

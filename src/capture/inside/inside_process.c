@@ -15,6 +15,10 @@
 #define AGAIN_NS   100000000ull /* until the next try, doubled each time */
 #define TRIES_MOST 8
 #define LOOK_NS    1000000u /* until it is asked again whether its file was looked at */
+/* Until an agent's library is probed for stacks, which takes a moment, and longer where other files
+ * are looked at before it. A command may wait meanwhile. */
+#define WALKS_NS      1500000000ull
+#define WALKS_HELD_NS 500000000ull
 /* Of an agent, until the process executes another program: each time all of its libraries are
  * judged. */
 #define COMINGS_MOST 8
@@ -164,10 +168,24 @@ static void ask_for_area(struct inside_module *at)
 		inside_module_give_up(at, strerror(-at->request));
 }
 
+/* Whether it is to be known yet by whom stacks of its calls are walked. */
+static bool awaits_walks(struct inside_process *process)
+{
+	const struct inside_options *options = &process->inside->options;
+	uint64_t most_ns = process->waits ? WALKS_HELD_NS : WALKS_NS;
+
+	if (process->walks_known || !options->stack_kinds || !options->walks)
+		return false;
+	process->walks = options->walks(options->data, (pid_t)process->pid);
+	process->walks_known =
+		process->walks || process->inside->now_ns - process->came_ns >= most_ns;
+	return !process->walks_known;
+}
+
 static void begin(struct inside_module *at)
 {
 	struct err err = { 0 };
-	int rc = inside_module_look(at, &at->need, &err);
+	int rc = awaits_walks(at->process) ? -EINPROGRESS : inside_module_look(at, &at->need, &err);
 
 	if (rc == -EINPROGRESS) {
 		at->due_ns = at->process->inside->now_ns + LOOK_NS;
@@ -320,6 +338,7 @@ static void agent_came(struct inside_process *process, const struct agent_probes
 	process->since_ns = inside->begin_ns;
 	process->came_ns = inside->now_ns;
 	process->kept = process->given_up = process->taking = false;
+	process->walks = process->walks_known = false;
 	process->records = inside_records_new(process);
 	inside_counts_free(process);
 	process->counts = inside->options.counts ? inside_counts_new(process) : NULL;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,11 +39,23 @@ struct sampled_stack {
 	UT_hash_handle hh;
 };
 
-/* The stack of a call that has not ended yet, or whose record is still on its way. */
+/* The stack of a call that has not ended yet, or whose record is still on its way: of the last that
+ * a probe has seen, and of the last that an agent asked for. */
 struct open_call {
 	uint32_t tid;
 	uint64_t begin_ns;
 	const struct stack *stack;
+	struct {
+		uint64_t begin_ns; /* 0: its call was not met yet */
+		uint64_t walk;     /* wire_walk; 0: there is none */
+		const struct stack *stack;
+	} asked;
+	UT_hash_handle hh;
+};
+
+/* An agent's library with a probe. */
+struct walking_agent {
+	pid_t pid;
 	UT_hash_handle hh;
 };
 
@@ -63,6 +76,8 @@ struct sampler {
 	struct sampled_stack *stacks;
 	struct open_call *calls;
 	struct backward *backwards;
+	pthread_mutex_t agents_lock;
+	struct walking_agent *agents; /* the unwinder's thread adds to them */
 	uint64_t taken, without_slot, without_stack;
 };
 
@@ -74,8 +89,43 @@ static void looked(void *data, pid_t pid)
 	stack_names_look(s->names, pid);
 }
 
+/* ---- agents that ask for walks ----------------------------------------------------------------
+ */
+
+static void agent_walks(struct sampler *s, pid_t pid)
+{
+	struct walking_agent *agent;
+
+	pthread_mutex_lock(&s->agents_lock);
+	agent = MAP_FIND(s->agents, &pid);
+	if (!agent)
+		MAP_ADD(s->agents, pid, &pid);
+	pthread_mutex_unlock(&s->agents_lock);
+}
+
+bool sampler_walks_calls(struct sampler *s, pid_t pid)
+{
+	const struct walking_agent *agent;
+
+	pthread_mutex_lock(&s->agents_lock);
+	agent = MAP_FIND(s->agents, &pid);
+	pthread_mutex_unlock(&s->agents_lock);
+	return agent;
+}
+
+static void agent_forget(struct sampler *s, pid_t pid)
+{
+	struct walking_agent *agent;
+
+	pthread_mutex_lock(&s->agents_lock);
+	agent = MAP_FIND(s->agents, &pid);
+	if (agent)
+		MAP_DROP(s->agents, agent);
+	pthread_mutex_unlock(&s->agents_lock);
+}
+
 /*
- * A probe where backward passes begin, or nodes of graphs are made, also on that thread. The kernel
+ * A probe where backward passes begin, or an agent asks for walks, also on that thread. The kernel
  * reads the page of a probe while no process can fork: so none in files that a user's process
  * serves (helper.h). Nor for processes that are no targets: whose probes they would be.
  */
@@ -85,8 +135,8 @@ static int found_mark(void *data, pid_t pid, enum code_mark mark, int fd, uint64
 	char path[32];
 	int event, r;
 
-	if ((mark == CODE_NODE && !s->options.nodes) || helper_is_users(fd) ||
-	    programs_waker_has(s->options.programs, pid))
+	if ((mark == CODE_WALKS && !s->options.nodes && !s->options.agents) ||
+	    helper_is_users(fd) || programs_waker_has(s->options.programs, pid))
 		return -EACCES;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	event = perf_uprobe_open(path, offset, 0, false);
@@ -94,10 +144,12 @@ static int found_mark(void *data, pid_t pid, enum code_mark mark, int fd, uint64
 		return event;
 	r = perf_event_attach(
 		event,
-		programs_fd(s->options.programs, mark == CODE_NODE ? "on_node" : "on_backward"),
+		programs_fd(s->options.programs, mark == CODE_WALKS ? "on_asked" : "on_backward"),
 		false, 0);
 	if (r < 0)
 		close(event);
+	else if (mark == CODE_WALKS)
+		agent_walks(s, pid);
 	return r < 0 ? r : event;
 }
 
@@ -114,6 +166,7 @@ int sampler_new(const struct sampler_options *options, struct sampler **sampler,
 	int r = 0;
 
 	s->options = *options;
+	pthread_mutex_init(&s->agents_lock, NULL);
 	if (options->walks)
 		r = unwinder_new(&maps, &told, &s->unwinder, err);
 	if (r) {
@@ -155,6 +208,8 @@ void sampler_free(struct sampler *s)
 		unwinder_free(s->unwinder);
 	stack_names_free(s->names);
 	blocked_threads_free(s->blocked);
+	MAP_FREE(s->agents, free);
+	pthread_mutex_destroy(&s->agents_lock);
 	free(s);
 }
 
@@ -195,6 +250,7 @@ static void forget_names(struct sampler *s, uint32_t pid,
 
 void sampler_forget(struct sampler *s, pid_t pid)
 {
+	agent_forget(s, pid);
 	forget_names(s, (uint32_t)pid, stack_names_forget);
 	if (s->unwinder)
 		unwinder_forget(s->unwinder, pid);
@@ -203,6 +259,7 @@ void sampler_forget(struct sampler *s, pid_t pid)
 /* Where processes have to use CUDA, the new program has yet to. */
 static void execed(struct sampler *s, const struct wire_head *record)
 {
+	agent_forget(s, (pid_t)record->tgid);
 	forget_names(s, record->tgid, stack_names_execed);
 	if (!s->unwinder)
 		return;
@@ -408,18 +465,36 @@ static void on_call_stack(struct sampler *s, const struct wire_call_stack *recor
 {
 	const struct process *process = process_of(s, &record->head);
 	struct open_call *call = MAP_FIND(s->calls, &record->head.tid);
+	const struct stack *stack;
 
 	if (!call) {
 		if (HASH_COUNT(s->calls) >= CALLS_MAX)
 			forget_calls(s);
 		call = MAP_ADD(s->calls, tid, &record->head.tid);
 	}
-	call->begin_ns = record->head.time_ns;
-	call->stack = find_stack(s, process, record->stack);
+	stack = find_stack(s, process, record->stack);
+	if (record->walk) {
+		call->asked.begin_ns = 0;
+		call->asked.walk = record->walk;
+		call->asked.stack = stack;
+	} else {
+		call->begin_ns = record->head.time_ns;
+		call->stack = stack;
+	}
 	if (!record->stack)
 		s->without_slot++;
-	else if (!call->stack)
+	else if (!stack)
 		s->without_stack++;
+}
+
+void sampler_call_walked(struct sampler *s, const struct wire_call *record)
+{
+	struct open_call *call = MAP_FIND(s->calls, &record->head.tid);
+
+	if (!call || call->asked.walk != wire_walk(record->head.walk, record->place))
+		s->without_stack++;
+	else
+		call->asked.begin_ns = record->begin_ns;
 }
 
 static void on_backward(struct sampler *s, const struct wire_call_stack *record)
@@ -446,7 +521,11 @@ const struct stack *sampler_call_stack(struct sampler *s, uint32_t tid, uint64_t
 {
 	struct open_call *call = MAP_FIND(s->calls, &tid);
 
-	return call && call->begin_ns == begin_ns ? call->stack : NULL;
+	if (!call)
+		return NULL;
+	return call->begin_ns == begin_ns         ? call->stack
+	       : call->asked.begin_ns == begin_ns ? call->asked.stack
+	                                          : NULL;
 }
 
 static void see(struct sampler *s, const struct wire_head *record)

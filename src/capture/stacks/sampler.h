@@ -17,7 +17,8 @@ struct sampler_options {
 	struct pipeline *pipeline;
 	bool walks;     /* stacks are walked: what is mapped where has to be known */
 	bool blocked;   /* programs were loaded for blocked time as well */
-	bool nodes;     /* of graphs are asked for: GPU times are recorded */
+	bool nodes;     /* of graphs are asked for: GPU times are recorded, */
+	bool agents;    /* or calls inside of processes, whose stacks are walked as well */
 	bool cuda_only; /* processes are told of when they use CUDA, and not before */
 	bool lines;     /* of source are looked up for what is on stacks */
 	bool renews;    /* sampler_renew() is called when it is time; not with lines */
@@ -60,6 +61,13 @@ const struct stack *sampler_stack(struct sampler *sampler, const struct wire_sta
 
 /* The stack of a call that began then; once. NULL: none was walked. */
 const struct stack *sampler_call_stack(struct sampler *sampler, uint32_t tid, uint64_t begin_ns);
+
+/*
+ * Of calls that agents record (WIRE_WALKED). Whether the agent of a process is probed for that; and
+ * that such a call is about to be asked for.
+ */
+bool sampler_walks_calls(struct sampler *sampler, pid_t pid);
+void sampler_call_walked(struct sampler *sampler, const struct wire_call *call);
 
 /* The one that the programs call `id` in the process with this number. NULL: it is not known. */
 const struct stack *sampler_numbered_stack(struct sampler *sampler, uint32_t tgid, uint64_t id);

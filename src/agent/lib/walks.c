@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#include "agent/lib/walks.h"
+
+#include "agent/lib/ticks.h"
+#include "bpf/wire.h"
+#include "bpf/wire_due.h"
+
+__attribute__((visibility("default"), noinline, noclone)) void
+cuscope_agent_walk(uint64_t what, uint64_t kind, uint64_t pc, uint64_t sp, uint64_t fp)
+{
+	__asm__ volatile("" : : "r"(what), "r"(kind), "r"(pc), "r"(sp), "r"(fp) : "memory");
+}
+
+#ifdef __x86_64__
+
+struct wire_due walks_due(const struct agent_shared *shared)
+{
+	return (struct wire_due){ .call_ns = shared->walk_ns, .one_in = shared->walk_one_in };
+}
+
+/* Which of many calls are walked is not to follow a pattern of theirs; nothing depends on it else.
+ */
+static uint32_t walks_chance(struct probe_thread *thread)
+{
+	uint64_t state = thread->chance ? thread->chance : ticks_now() | 1;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	thread->chance = state;
+	return (uint32_t)(state >> 32);
+}
+
+void walks_ask(const struct probe_session *session, struct probe_thread *thread,
+               struct probe_call *call, uint64_t entry, const struct thunk_frame *frame)
+{
+	uint32_t kind = cookie_stack_kind(call->cookie);
+	__u64 *paid = &thread->walks_paid[kind % WIRE_STACK_KINDS];
+
+	if (!due_call(&session->due, paid, kind, clock_now(), walks_chance(thread))) {
+		if (kind == STACK_OF_ALLOCATION)
+			capture_lost(AGENT_PROBE_TOO_FAST);
+		return;
+	}
+	if (!++thread->walks)
+		thread->walks++;
+	call->record.depth = thread->walks;
+	cuscope_agent_walk(wire_walk(thread->walks, call->record.place), kind, entry,
+	                   (uint64_t)&frame->back, frame->frame_pointer);
+	call->record.head.flags |= WIRE_WALKED;
+}
+
+#endif
