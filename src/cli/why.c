@@ -280,8 +280,8 @@ static int cli_why_files(const struct why_options *form, const char *rank, char 
 #define WINDOW_PERCENT 2.0
 #define WINDOW_NS      1000000000ull
 
-/* Stacks of copies and sets: 200 a second of each thread, since walking one takes some 16 us. */
-#define COPY_STACKS_NS 5000000ull
+/* Stacks of copies and sets: 100 a second of each thread, since walking one takes some 15 us. */
+#define COPY_STACKS_NS 10000000ull
 #define UNNAMED        "the recording"
 
 struct why_command {
@@ -499,8 +499,7 @@ static void answer_recorded(struct recording *recording, int fd)
 
 /*
  * What the answer is made of; --max-overhead bounds the cost of all together. Stacks of launches
- * are not walked: that would leave launches to probes, where each takes some microseconds more than
- * recorded inside, and a step has hundreds. Samples have their lines.
+ * are not walked: a step has hundreds, and samples have their lines.
  */
 void cli_why_choose(struct cli_attach *attach, struct cli_stacks *stacks, enum cli_why_gpu gpu)
 {
