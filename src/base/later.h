@@ -18,7 +18,8 @@ void close_together(const int *fds, size_t count);
  * For the end of a program that holds hundreds of perf events, which the kernel takes away one
  * after the other: 80 s for 1000 of them on Linux 6.18; or of one with probes in 1,500 processes,
  * each of which takes it 20 ms. A child keeps them until this process has ended, and ends then, so
- * that nobody waits. Of the files only they stay open in it.
+ * that nobody waits. Of the files only they stay open in it, and deleted ones, which may have been
+ * a target's: to free them can take a minute.
  */
 void close_events_at_leisure(void);
 

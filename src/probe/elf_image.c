@@ -127,7 +127,7 @@ int elf_image_open(struct elf_image *image, int fd, const char *what, struct err
 void elf_image_close(struct elf_image *image)
 {
 	if (image->fd >= 0)
-		close(image->fd);
+		helper_close(image->fd);
 	image->fd = -1;
 	free(image->segments);
 	image->segments = NULL;

@@ -103,6 +103,13 @@ int helper_same_file(pid_t tid, int number, int fd);
  */
 void helper_let_go(int fd);
 
+/*
+ * Closes the file of a mapping, or one under the root of a process. Whoever closes a deleted file
+ * last frees what it has, which took 50 s for 300,000 pieces on an ext4, and SIGKILL does not end
+ * that. So such a one is let go of as above.
+ */
+void helper_close(int fd);
+
 /* pread of a descriptor of those two, of a copy by helper_dup, or of any other. */
 ssize_t helper_pread(int fd, void *to, size_t bytes, uint64_t offset);
 int helper_dup(int fd); /* F_DUPFD_CLOEXEC */

@@ -15,8 +15,9 @@
 #include "probe/person.h"
 #include "probe/mounts.h"
 
-#define NOTES_MAX 16384 /* descriptors; those beyond are opened for their path only */
-#define CACHED_NS 20000000ull
+#define NOTES_MAX   16384 /* descriptors; those beyond are opened for their path only */
+#define CACHED_NS   20000000ull
+#define FREED_BYTES ((uint64_t)8 << 20) /* of a deleted file that is freed here at most */
 
 /* What is known of a descriptor that was opened for a target. */
 struct note {
@@ -292,6 +293,18 @@ ssize_t helper_pread(int fd, void *to, size_t bytes, uint64_t offset)
 	return note.is_path ? n : pread(fd, to, bytes, (off_t)offset);
 }
 
+void helper_close(int fd)
+{
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (file_stat(fd, &st) == 0 && !st.st_nlink && (uint64_t)st.st_blocks * 512 > FREED_BYTES)
+		helper_let_go(fd);
+	else
+		close(fd);
+}
+
 /* ---- stat ---------------------------------------------------------------------------------- */
 
 static int known_stat(int folder, const char *path, int flags, struct stat *st)
@@ -308,6 +321,7 @@ static int known_stat(int folder, const char *path, int flags, struct stat *st)
 	st->st_gid = x.stx_gid;
 	st->st_nlink = x.stx_nlink;
 	st->st_size = (off_t)x.stx_size;
+	st->st_blocks = (blkcnt_t)x.stx_blocks;
 	st->st_mtim = (struct timespec){ x.stx_mtime.tv_sec, x.stx_mtime.tv_nsec };
 	st->st_ctim = (struct timespec){ x.stx_ctime.tv_sec, x.stx_ctime.tv_nsec };
 	return 0;

@@ -221,7 +221,7 @@ void module_free(struct module *module)
 	}
 	free(module->hooks);
 	free(module->path);
-	close(module->fd);
+	helper_close(module->fd);
 	free(module);
 }
 

@@ -209,7 +209,7 @@ static bool is_of_file(const struct patched_search *search, const struct mapping
 	same = !file_stat(fd, &st) && st.st_size == search->st.st_size &&
 	       st.st_mtim.tv_sec == search->st.st_mtim.tv_sec &&
 	       st.st_mtim.tv_nsec == search->st.st_mtim.tv_nsec;
-	close(fd);
+	helper_close(fd);
 	return same;
 }
 

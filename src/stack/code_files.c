@@ -75,7 +75,7 @@ static void free_file(struct code_files *files, struct code_file *file)
 	HASH_DEL(files->files, file);
 	drop_table(files, file);
 	if (file->fd >= 0) {
-		close(file->fd);
+		helper_close(file->fd);
 		quota_give(&files->open, file->person, 0, 1);
 	}
 	free(file);

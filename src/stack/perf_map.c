@@ -97,7 +97,7 @@ void perf_map_free(struct perf_map *map)
 {
 	if (!map)
 		return;
-	close(map->fd);
+	helper_close(map->fd);
 	budget_give(map->budget, map->owner, map->taken);
 	free(map->text);
 	free(map->lines);

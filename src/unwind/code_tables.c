@@ -463,7 +463,7 @@ struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid, uint6
 		table = find_or_read(tables, pid, person, fd, &key, mapping->path, may_read);
 	if (table)
 		code_mark_probe(&tables->marks, &table->marked, pid, person, fd);
-	close(fd);
+	helper_close(fd);
 	if (table)
 		table->holders++;
 	return table;

@@ -19,7 +19,7 @@ $(SECURITY_B)/slow_loader.so: $(SECURITY)/slow_loader.c
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(PROG_CFLAGS)) -fPIC -shared -o $@ $<
 
-security-programs: $(SECURITY_B)/hostile-execs $(SECURITY_B)/hostile-fuse $(SECURITY_B)/hostile-hangs $(SECURITY_B)/hostile-floods $(SECURITY_B)/hostile-stacks $(SECURITY_B)/hostile-tables $(SECURITY_B)/hostile-inside $(SECURITY_B)/hostile-hooks $(SECURITY_B)/hostile-riddles $(SECURITY_B)/hostile-strangers $(SECURITY_B)/hostile-copies $(SECURITY_B)/hostile-mappings $(SECURITY_B)/hostile-groups $(SECURITY_B)/hostile-storms $(SECURITY_B)/slow_loader.so
+security-programs: $(SECURITY_B)/hostile-execs $(SECURITY_B)/hostile-fuse $(SECURITY_B)/hostile-hangs $(SECURITY_B)/hostile-floods $(SECURITY_B)/hostile-stacks $(SECURITY_B)/hostile-tables $(SECURITY_B)/hostile-inside $(SECURITY_B)/hostile-hooks $(SECURITY_B)/hostile-riddles $(SECURITY_B)/hostile-strangers $(SECURITY_B)/hostile-copies $(SECURITY_B)/hostile-mappings $(SECURITY_B)/hostile-groups $(SECURITY_B)/hostile-storms $(SECURITY_B)/hostile-pieces $(SECURITY_B)/slow_loader.so
 
 test-security: $(B)/cuscope programs simcuda simnvml inject-programs security-programs
 	@tests/integration/run --build $(B) --tests tests/security

@@ -378,7 +378,7 @@ static void free_file(struct source_lines_file *file)
 		close(file->others.debug);
 	if (file->others.alt >= 0)
 		close(file->others.alt);
-	close(file->fd);
+	helper_close(file->fd);
 	free(file->path);
 	free(file);
 }
