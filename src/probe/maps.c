@@ -239,14 +239,24 @@ static bool is_same_file(int fd, const struct statfs *fs, const struct mapping *
 /*
  * A file of an untrusted process is looked at before it is opened for reading: opening a FIFO would
  * block, opening a device may do anything. Where `is_path` is given, one that somebody serves is
- * not opened at all: closing it again would wait for the server, in the kernel and for good.
+ * not opened at all: closing it again would wait for the server, in the kernel and for good. Nor is
+ * one that a user can write to: who punches a hole into it, or cuts it, keeps all who read pages
+ * that are not in memory waiting until the kernel has freed what was there, 50 s for 300,000
+ * pieces.
  */
+static bool is_users_to_write(int fd)
+{
+	struct stat st;
+
+	return file_stat(fd, &st) || st.st_uid || st.st_mode & (S_IWGRP | S_IWOTH);
+}
+
 static int open_for_reading(int path_fd, const struct statfs *fs, bool *is_path)
 {
 	char self[64];
 	int fd;
 
-	if (is_path && !mount_is_local(fs)) {
+	if (is_path && (!mount_is_local(fs) || is_users_to_write(path_fd))) {
 		*is_path = true;
 		return path_fd;
 	}

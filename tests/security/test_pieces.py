@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Files of many pieces, which the kernel takes long to free. Whoever closes a deleted one last frees it, and
-SIGKILL does not end that."""
+"""Files of many pieces, which the kernel takes long to free. Whoever closes a deleted one last frees it, and who reads
+pages of one waits while a hole is punched into it; SIGKILL ends neither."""
 
 import os
 import shutil
@@ -74,3 +74,20 @@ def test_who_closes_a_deleted_program_last_is_not_cuscope(case):
     os.unlink(path)
     checks.equal("status", 0, program.wait())
     end(trace, time.monotonic())
+
+
+@alone
+def test_a_hole_that_is_being_punched_holds_nobody_up(case):
+    n = pieces_for(case)
+    path = copy_of(case, Places.simcuda("push", "libcuda.so.1"), "library")
+    program = case.start(*as_nobody(Places.program("hostile-pieces"), "hole", path, str(n)), name="pieces",
+                         stdin=subprocess.PIPE)
+    wait_until(lambda: "ready" in program.out(), "the file", 60)
+    trace = begin(case)
+    program.process.stdin.write(b"\n")
+    program.process.stdin.flush()
+    time.sleep(1)
+    end(trace, time.monotonic())
+    program.wait(120)
+    if float(program.out().split()[2]) < LEAST / 2:
+        raise Failure(f"it was over before: {program.out()}")
