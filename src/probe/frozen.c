@@ -5,18 +5,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/process.h"
 #include "base/worker.h"
+#include "base/xalloc.h"
 #include "probe/bpf_call.h"
 
 #define LOOK_MS  1000
@@ -204,6 +208,75 @@ static void keep_waiters(struct watch *watch)
 	watch->n_waiters = n;
 }
 
+/* ---- whose mappings are locked --------------------------------------------------------------- */
+
+#define LOCKED_NS  300000000
+#define STACK_SIZE 65536
+
+struct asked {
+	pid_t pid;
+	int answer; /* it is closed */
+};
+
+/* Nothing is there; to find that out takes the lock that a probe waits for. */
+static void *ask(void *data)
+{
+	struct asked *asked = data;
+	char byte;
+	struct iovec to = { &byte, 1 }, from = { (void *)1, 1 };
+
+	process_vm_readv(asked->pid, &to, 1, &from, 1, 0);
+	close(asked->answer);
+	free(asked);
+	return NULL;
+}
+
+/* By a thread, which is left behind: no process can be made now. What ends when it has an answer,
+ * or -1. */
+static int ask_aside(pid_t pid)
+{
+	struct asked *asked = xcalloc(1, sizeof(*asked));
+	pthread_attr_t attr;
+	pthread_t thread;
+	int pair[2], r;
+
+	if (pipe2(pair, O_CLOEXEC)) {
+		free(asked);
+		return -1;
+	}
+	*asked = (struct asked){ pid, pair[1] };
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	r = pthread_create(&thread, &attr, ask, asked);
+	pthread_attr_destroy(&attr);
+	if (r) {
+		close(pair[1]);
+		free(asked);
+	}
+	return pair[0];
+}
+
+/* Others wait for their files, and nobody waits for them. All are asked at once. */
+static void keep_locked(struct watch *watch)
+{
+	const struct timespec moment = { .tv_nsec = LOCKED_NS };
+	struct pollfd answers[WAITERS_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < watch->n_waiters; i++)
+		answers[i] = (struct pollfd){ .fd = ask_aside(watch->waiters[i].pid) };
+	nanosleep(&moment, NULL);
+	for (size_t i = 0; i < watch->n_waiters; i++) {
+		if (answers[i].fd < 0)
+			continue;
+		if (!poll(&answers[i], 1, 0))
+			watch->waiters[n++] = watch->waiters[i];
+		close(answers[i].fd);
+	}
+	watch->n_waiters = n;
+}
+
 static bool user_waits(const struct watch *watch, uid_t user)
 {
 	for (size_t i = 0; i < watch->n_waiters; i++) {
@@ -293,6 +366,8 @@ static void look(void *data, int socket)
 			find_waiters(watch);
 		else if (watch->looks)
 			keep_waiters(watch);
+		if (watch->looks == LOOKS_USERS)
+			keep_locked(watch);
 		if (watch->looks >= LOOKS_USERS && watch->n_waiters)
 			end_connections(watch);
 	}

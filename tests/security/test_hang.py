@@ -307,6 +307,15 @@ def test_a_probe_that_waits_for_locked_mappings_does_not_stop_the_machine(case):
     os.chmod(case.folder, 0o755)
     env = case.environment()
     env.pop("SAMPLE_COUNTS", None)  # a file of root's
+    slow = case.path("slow")
+    os.makedirs(slow)
+    slow_server = case.program("hostile-fuse", slow, pages_of(case), 40, 1235, -3, name="slow-server")
+    wait_until(lambda: "ready" in slow_server.out(), "the other server")
+    script = ("import mmap, os; page = mmap.mmap(os.open(os.sys.argv[1], os.O_RDWR), 4096); page[0] = 1; "
+              "print('writes', flush=True); page.flush()")
+    writer = case.start("setpriv", "--reuid", "1235", "--regid", "1235", "--clear-groups", "/usr/bin/python3", "-c", script,
+                        os.path.join(slow, "file"), name="writer", env=env)
+    wait_until(lambda: "writes" in writer.out(), "the other to write")
     locker = case.start("setpriv", "--reuid", "1234", "--regid", "1234", "--clear-groups", Places.program("hostile-mappings"),
                         "locks", os.path.join(folder, "file"), library, name="locker", stdin=subprocess.PIPE, env=env)
     wait_until(lambda: "ready" in locker.out() or locker.process.poll() is not None, "its mappings to be locked")
@@ -316,6 +325,10 @@ def test_a_probe_that_waits_for_locked_mappings_does_not_stop_the_machine(case):
     result = end_within(case, trace, LIMIT)
     took = time.monotonic() - begin
     is_served = server.process.poll() is None
+    is_slow_served = slow_server.process.poll() is None
+    slow_server.stop()
+    writer.wait()
+    subprocess.run(["umount", "-l", slow], stderr=subprocess.DEVNULL, check=False)
     locker.process.stdin.close()
     locker.wait()
     server.stop()
@@ -323,6 +336,7 @@ def test_a_probe_that_waits_for_locked_mappings_does_not_stop_the_machine(case):
     checks.equal("status", 0, result.status)
     checks.equal("calls", result.counts.of("calls").get("cuMemFree_v2"), result.names()["cuMemFree_v2"])
     checks.equal("the connection goes on", False, is_served)
+    checks.equal("that of a user whose process waits, too, and holds nobody up", True, is_slow_served)
     if result.err:  # another session of cuscope's may have ended it
         checks.contains("what was ended", "FUSE connection [0-9]+ of user 1234 was ended", result.err)
     if not 3 < took < 12:  # a training that reads from a slow store is not to lose it
