@@ -21,8 +21,9 @@
 #include "probe/helper_inside.h"
 #include "probe/mounts.h"
 
-#define HELPERS_MAX 64 /* that were made and have not ended */
-#define CLOSERS_MAX 64 /* the same; what comes then stays open */
+#define HELPERS_MAX 64   /* that were made and have not ended */
+#define CLOSERS_MAX 64   /* the same */
+#define CLOSING_MAX 4096 /* for whom all of these are too slow; what comes then stays open */
 
 /* ---- what helpers do ----------------------------------------------------------------------- */
 
@@ -447,37 +448,46 @@ static void end_helper(const pid_t *helpers, pid_t pid)
 			kill(pid, SIGKILL);
 }
 
+/* What is to be closed by others. */
+struct closing {
+	pid_t closers[CLOSERS_MAX];
+	int fds[CLOSING_MAX];
+	size_t n;
+};
+
 /*
  * By its end a process closes what it has open, and no linger of a socket is waited for there. It
- * ends when it is the last to have that. Where there can be no process it stays open for good.
+ * ends when it is the last to have that. Where there can be no process now, the next one takes all.
  */
-static void close_elsewhere(pid_t *closers, int control, int fd)
+static void close_elsewhere(struct closing *closing, int control)
 {
-	int slot = 0, go[2];
+	pid_t *closer = closing->closers;
+	int go[2];
 	char none;
 
-	while (slot < CLOSERS_MAX && closers[slot])
-		slot++;
-	if (slot == CLOSERS_MAX || pipe2(go, O_CLOEXEC))
+	while (closer < closing->closers + CLOSERS_MAX && *closer)
+		closer++;
+	if (!closing->n || closer == closing->closers + CLOSERS_MAX || pipe2(go, O_CLOEXEC))
 		return;
-	closers[slot] = fork();
-	if (closers[slot] == 0) {
+	*closer = fork();
+	if (*closer == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(control); /* cuscope is to see the end of the other */
 		close(go[1]);
 		_exit(read(go[0], &none, 1) < 0);
 	}
-	if (closers[slot] > 0)
-		close(fd);
-	else
-		closers[slot] = 0;
+	while (*closer > 0 && closing->n)
+		close(closing->fds[--closing->n]);
+	if (*closer < 0)
+		*closer = 0;
 	close(go[0]);
 	close(go[1]);
 }
 
 void helper_process_main(void *data, int control)
 {
-	pid_t helpers[HELPERS_MAX] = { 0 }, closers[CLOSERS_MAX] = { 0 };
+	static struct closing closing;
+	pid_t helpers[HELPERS_MAX] = { 0 };
 	struct helper_order order;
 	int fd, taken = -1;
 
@@ -486,18 +496,20 @@ void helper_process_main(void *data, int control)
 	worker_close_all_but(control, -1);
 	while (worker_receive(control, &order, sizeof(order), &fd) == sizeof(order)) {
 		forget_ended(helpers, HELPERS_MAX);
-		forget_ended(closers, CLOSERS_MAX);
+		forget_ended(closing.closers, CLOSERS_MAX);
 		if (order.does == HELPER_KILL) {
 			end_helper(helpers, order.pid);
 		} else if (order.does == HELPER_TAKE) {
 			taken = fd;
 		} else if (order.does == HELPER_DROP && taken >= 0) {
-			close_elsewhere(closers, control, taken);
+			if (closing.n < CLOSING_MAX)
+				closing.fds[closing.n++] = taken;
 			taken = -1;
 		} else if (fd >= 0) {
 			make_helper(helpers, order.does, fd);
 			close(fd);
 		}
+		close_elsewhere(&closing, control);
 	}
 	_exit(0); /* and they with it */
 }

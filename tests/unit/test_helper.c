@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -18,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/clock.h"
 #include "probe/helper.h"
 #include "probe/helper_inside.h"
@@ -677,6 +679,72 @@ static void test_what_is_let_go_is_closed_and_not_waited_for(void **state)
 	end_target(target);
 }
 
+static bool is_closed(int end, int ms)
+{
+	struct pollfd ready = { .fd = end, .events = POLLIN };
+
+	return poll(&ready, 1, ms) == 1 && ready.revents & POLLHUP;
+}
+
+/* The process that makes helpers: of those that run this program the last that began. */
+static pid_t find_maker(void)
+{
+	char path[32], exe[4096] = "", own[4096] = "", name[32];
+	uint64_t began, last = 0;
+	pid_t pid, maker = 0;
+	DIR *list = process_list(0);
+
+	assert_true(readlink("/proc/self/exe", own, sizeof(own) - 1) > 0);
+	while ((pid = process_next(list))) {
+		memset(exe, 0, sizeof(exe));
+		snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+		if (pid == getpid() || readlink(path, exe, sizeof(exe) - 1) <= 0 ||
+		    strcmp(exe, own) || !process_comm(pid, 0, name, sizeof(name)) ||
+		    strcmp(name, "cuscope-read"))
+			continue;
+		began = process_start_time(pid);
+		if (began >= last)
+			maker = pid;
+		last = began >= last ? began : last;
+	}
+	process_list_end(&list);
+	return maker;
+}
+
+/* It has room for `more` descriptors; 0: for many. */
+static void limit(pid_t maker, size_t more)
+{
+	struct rlimit most = { 1024, 1024 };
+	char path[64];
+
+	for (rlim_t fd = 0; more; fd++) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%lu", maker, (unsigned long)fd);
+		more -= access(path, F_OK) != 0;
+		most.rlim_cur = fd + 1;
+	}
+	assert_int_equal(prlimit(maker, RLIMIT_NOFILE, &most, NULL), 0);
+}
+
+static void test_what_nobody_could_close_is_closed_with_the_next(void **state)
+{
+	int first[2], second[2];
+	pid_t maker;
+
+	while (!(maker = find_maker())) /* it names itself */
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, first), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, second), 0);
+	limit(maker, 1);
+	helper_let_go(first[0]);
+	assert_false(is_closed(first[1], 300));
+	limit(maker, 0);
+	helper_let_go(second[0]);
+	assert_true(is_closed(second[1], 2000));
+	assert_true(is_closed(first[1], 2000));
+	close(first[1]);
+	close(second[1]);
+}
+
 static int make_folder(void **state)
 {
 	return mkdtemp(folder) ? 0 : -1;
@@ -716,6 +784,7 @@ int main(void)
 		TEST(test_who_was_known_is_still_who_is_gone),
 		TEST(test_only_that_device_is_copied),
 		TEST(test_what_is_let_go_is_closed_and_not_waited_for),
+		TEST(test_what_nobody_could_close_is_closed_with_the_next),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
