@@ -45,11 +45,19 @@ static void *work(void *)
 	return (void *)n;
 }
 
-/* n launches by the caller, and one wait at their end. */
-extern "C" void launches(int n)
+/* n launches by the caller, so many copies among them, and one wait at their end. */
+extern "C" void launches(int n, int copies)
 {
-	for (int i = 0; i < n; i++)
+	static char *memory;
+	int copied = 0;
+
+	if (!memory)
+		cudaMalloc(&memory, 512);
+	for (int i = 0; i < n; i++) {
 		nothing<<<1, 32>>>();
+		for (; (long)copied * n < (long)i * copies; copied++)
+			cudaMemcpyAsync(memory, memory + 256, 4, cudaMemcpyDeviceToDevice);
+	}
 	cudaDeviceSynchronize();
 }
 
