@@ -99,11 +99,11 @@ static void marked(void *data, pid_t pid)
 	watcher_marked(c->watcher, pid, capture_now_ns());
 }
 
-static bool walks(void *data, pid_t pid)
+static bool walks(void *data, pid_t pid, bool came)
 {
 	struct capture *c = data;
 
-	return c->sampler && sampler_walks_calls(c->sampler, pid);
+	return c->sampler && sampler_walks_calls(c->sampler, pid, came);
 }
 
 /* First: what it wants of agents is told when they are opened. */

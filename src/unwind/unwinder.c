@@ -486,6 +486,17 @@ void unwinder_see(struct unwinder *u, pid_t pid)
 	ask(u, pid);
 }
 
+void unwinder_hurry(struct unwinder *u, pid_t pid)
+{
+	struct unwound *process;
+
+	LOCKED(&u->lock);
+	process = ask(u, pid);
+	process->looked_ns = 0;
+	process->patience_ns = AGAIN_NS;
+	pthread_cond_broadcast(&u->asked);
+}
+
 bool unwinder_look(struct unwinder *u, pid_t pid, uint64_t most_ns)
 {
 	struct timespec until = time_of(clock_now_ns() + most_ns);

@@ -46,6 +46,10 @@ void unwinder_stop(struct unwinder *unwinder);
  */
 void unwinder_see(struct unwinder *unwinder, pid_t pid);
 
+/* The same of what is known to be there, and somebody waits for: however little new its last looks
+ * brought. As often as it has a right to that. */
+void unwinder_hurry(struct unwinder *unwinder, pid_t pid);
+
 /* The same at once, and waits for it; false when that took longer. On any thread. */
 bool unwinder_look(struct unwinder *unwinder, pid_t pid, uint64_t most_ns);
 

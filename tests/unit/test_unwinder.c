@@ -149,6 +149,25 @@ static void test_looks_without_news_change_nothing(void **state)
 	end();
 }
 
+/* Looks without news are further and further apart; who is in a hurry has one at once. */
+static void test_a_look_that_somebody_waits_for_comes_at_once(void **state)
+{
+	pid_t pid;
+
+	begin();
+	pid = start();
+	for (int i = 0; i < 7; i++)
+		look_at(pid);
+	unwinder_see(unwinder, pid);
+	assert_false(unwinder_wait(unwinder, 200000000));
+	unwinder_hurry(unwinder, pid);
+	assert_true(unwinder_wait(unwinder, 200000000));
+	unwinder_see(unwinder, pid);
+	assert_true(unwinder_wait(unwinder, 200000000));
+	stop(pid);
+	end();
+}
+
 static void test_a_mapping_that_another_file_has_taken(void **state)
 {
 	const struct wire_code *code;
@@ -484,6 +503,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_process_is_told_of_as_it_is_mapped),
 		cmocka_unit_test(test_looks_without_news_change_nothing),
+		cmocka_unit_test(test_a_look_that_somebody_waits_for_comes_at_once),
 		cmocka_unit_test(test_a_mapping_that_another_file_has_taken),
 		cmocka_unit_test(test_code_of_no_file),
 		cmocka_unit_test(test_more_mappings_than_fit),

@@ -33,8 +33,9 @@ struct inside_options {
 	bool begins;          /* entries are told of by themselves */
 	uint32_t stack_kinds; /* enum wire_stack_kind: stacks of these are walked, */
 	struct wire_due due;  /* so often, by agents that are probed for that: */
-	/* whether that of a process is. Functions of others keep their probes. NULL: none is. */
-	bool (*walks)(void *data, pid_t pid);
+	/* whether that of a process is, which has just come or is waited for. Functions of
+	 * others keep their probes. NULL: none is. */
+	bool (*walks)(void *data, pid_t pid, bool came);
 	unsigned fold;     /* enum fold_tool: calls are summed up; those of memory keep theirs */
 	bool counts;       /* getters that are called all the time are counted only */
 	size_t ring_bytes; /* of each agent's ring; 0: the default */

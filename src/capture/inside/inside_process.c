@@ -176,7 +176,7 @@ static bool awaits_walks(struct inside_process *process)
 
 	if (process->walks_known || !options->stack_kinds || !options->walks)
 		return false;
-	process->walks = options->walks(options->data, (pid_t)process->pid);
+	process->walks = options->walks(options->data, (pid_t)process->pid, false);
 	process->walks_known =
 		process->walks || process->inside->now_ns - process->came_ns >= most_ns;
 	return !process->walks_known;
@@ -339,6 +339,8 @@ static void agent_came(struct inside_process *process, const struct agent_probes
 	process->came_ns = inside->now_ns;
 	process->kept = process->given_up = process->taking = false;
 	process->walks = process->walks_known = false;
+	if (inside->options.stack_kinds && inside->options.walks)
+		inside->options.walks(inside->options.data, (pid_t)process->pid, true);
 	process->records = inside_records_new(process);
 	inside_counts_free(process);
 	process->counts = inside->options.counts ? inside_counts_new(process) : NULL;

@@ -103,9 +103,12 @@ static void agent_walks(struct sampler *s, pid_t pid)
 	pthread_mutex_unlock(&s->agents_lock);
 }
 
-bool sampler_walks_calls(struct sampler *s, pid_t pid)
+bool sampler_walks_calls(struct sampler *s, pid_t pid, bool came)
 {
 	const struct walking_agent *agent;
+
+	if (came && s->unwinder)
+		unwinder_hurry(s->unwinder, pid);
 
 	pthread_mutex_lock(&s->agents_lock);
 	agent = MAP_FIND(s->agents, &pid);

@@ -63,10 +63,10 @@ const struct stack *sampler_stack(struct sampler *sampler, const struct wire_sta
 const struct stack *sampler_call_stack(struct sampler *sampler, uint32_t tid, uint64_t begin_ns);
 
 /*
- * Of calls that agents record (WIRE_WALKED). Whether the agent of a process is probed for that; and
- * that such a call is about to be asked for.
+ * Of calls that agents record (WIRE_WALKED). Whether the agent of a process is probed for that,
+ * which is looked for at once if it has just come; and that such a call is about to be asked for.
  */
-bool sampler_walks_calls(struct sampler *sampler, pid_t pid);
+bool sampler_walks_calls(struct sampler *sampler, pid_t pid, bool came);
 void sampler_call_walked(struct sampler *sampler, const struct wire_call *call);
 
 /* The one that the programs call `id` in the process with this number. NULL: it is not known. */
