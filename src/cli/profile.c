@@ -287,7 +287,7 @@ static int take(struct profile_command *o, struct profiling *p, struct err *err)
 	c->selection.hooks = o->mode == MODE_HOOKS ? &o->hooks : NULL;
 	c->stacks = cli_stacks_settle(&o->stacks);
 	c->gpu = o->gpu.asked ? &o->gpu.settings : NULL;
-	c->in_process = IN_PROCESS_NO; /* probes walk the stacks of calls */
+	c->in_process = IN_PROCESS_WITH_GPU;
 	c->consumers = consumers;
 	c->n_consumers = begin(o, p, consumers);
 	c->notice = cli_notice;
