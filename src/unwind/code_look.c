@@ -107,7 +107,8 @@ static int take_mapping(const struct mapping *mapping, void *data)
 
 static void read_file(struct code_look *look, struct looked_at *at)
 {
-	bool late = look->dear || clock_now_ns() > look->until_ns;
+	bool late = look->dear || clock_now_ns() > look->until_ns ||
+	            __atomic_load_n(look->ends, __ATOMIC_RELAXED);
 
 	at->table = code_tables_hold(look->all, look->pid, look->person, &at->mapping, !late);
 	look->late |= late && !at->table && at->mapping.inode;
@@ -156,7 +157,8 @@ static uint64_t sum_up(const struct wire_code *code)
 	return sum | 1; /* 0: nothing was told */
 }
 
-struct code_look *code_look_at(struct code_tables *tables, pid_t pid, uint64_t person)
+struct code_look *code_look_at(struct code_tables *tables, pid_t pid, uint64_t person,
+                               const bool *ends)
 {
 	struct code_look *look = xcalloc(1, sizeof(*look));
 	uint64_t busy_ns = helper_busy_ns();
@@ -165,6 +167,7 @@ struct code_look *code_look_at(struct code_tables *tables, pid_t pid, uint64_t p
 	look->all = tables;
 	look->pid = pid;
 	look->person = person;
+	look->ends = ends;
 	look->dear = look_time_is_over(LOOK_AT_TABLES, person);
 	look->until_ns = clock_now_ns() + FILES_NS;
 	failed = maps_each_code(pid, take_mapping, look, NULL) < 0 || !look->n;

@@ -28,7 +28,8 @@ struct code_look {
 	struct code_table **tables;
 	size_t n_tables;
 	bool cut;          /* more are mapped than fit */
-	uint64_t until_ns; /* new files are read */
+	uint64_t until_ns; /* new files are read, */
+	const bool *ends;  /* or until this is set, on another thread */
 	bool dear;         /* its user has no time left for them: account.h */
 	bool late;         /* some were left for the next look */
 	/* of Python */
@@ -38,10 +39,11 @@ struct code_look {
 
 /*
  * NULL when the process has ended. What it holds of `tables` is the caller's to drop, and it to
- * free. New files are read for a second at most, and as long as the user `person` (person.h) has
- * time left: then `late` is set, and another look goes on.
+ * free. New files are read for a second at most, until *ends, and as long as the user `person`
+ * (person.h) has time left: then `late` is set, and another look goes on.
  */
-struct code_look *code_look_at(struct code_tables *tables, pid_t pid, uint64_t person);
+struct code_look *code_look_at(struct code_tables *tables, pid_t pid, uint64_t person,
+                               const bool *ends);
 
 enum python_found {
 	PYTHON_NONE,      /* none that is laid out so */

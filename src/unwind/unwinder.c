@@ -153,7 +153,8 @@ struct unwinder {
 	struct unwound *processes;
 	struct quota told_of; /* processes that are in the map */
 	uint32_t generation;  /* the last one of any process: a pid may be used again */
-	bool looking;         /* the tables are in use */
+	bool looking;         /* the tables are in use, */
+	bool hurried;         /* which somebody waits for: the look is to end early */
 	bool stopping;
 	struct unwinder_figures figures;
 };
@@ -242,7 +243,7 @@ static void drop_tables(struct unwinder *u, struct code_table **tables, size_t n
 static struct code_look *look_at(struct unwinder *u, pid_t pid, uint64_t person, unsigned program,
                                  uint64_t told)
 {
-	struct code_look *look = code_look_at(u->tables, pid, person);
+	struct code_look *look = code_look_at(u->tables, pid, person, &u->hurried);
 
 	if (!look) /* it has ended: what was known of it stays */
 		return NULL;
@@ -360,6 +361,7 @@ static void serve(struct unwinder *u, struct unwound *process)
 	process->asked = false;
 	process->looked_ns = clock_now_ns();
 	u->looking = true;
+	__atomic_store_n(&u->hurried, false, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&u->lock);
 	look = look_at(u, pid, person, program, told);
 	pthread_mutex_lock(&u->lock);
@@ -494,6 +496,7 @@ void unwinder_hurry(struct unwinder *u, pid_t pid)
 	process = ask(u, pid);
 	process->looked_ns = 0;
 	process->patience_ns = AGAIN_NS;
+	__atomic_store_n(&u->hurried, true, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&u->asked);
 }
 

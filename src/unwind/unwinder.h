@@ -47,7 +47,7 @@ void unwinder_stop(struct unwinder *unwinder);
 void unwinder_see(struct unwinder *unwinder, pid_t pid);
 
 /* The same of what is known to be there, and somebody waits for: however little new its last looks
- * brought. As often as it has a right to that. */
+ * brought, and though a look is under way, which leaves what it has not read to the next. */
 void unwinder_hurry(struct unwinder *unwinder, pid_t pid);
 
 /* The same at once, and waits for it; false when that took longer. On any thread. */

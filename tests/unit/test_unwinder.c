@@ -12,6 +12,7 @@
 #include "fake_maps.h"
 #include "mapped_files.h"
 #include "probe/account.h"
+#include "unwind/code_look.h"
 #include "unwind/unwinder.h"
 
 #define PATIENCE_NS 20000000000ull
@@ -166,6 +167,24 @@ static void test_a_look_that_somebody_waits_for_comes_at_once(void **state)
 	assert_true(unwinder_wait(unwinder, 200000000));
 	stop(pid);
 	end();
+}
+
+static void test_a_look_that_is_to_end_leaves_files_to_the_next(void **state)
+{
+	struct code_tables *tables = code_tables_new(FAKE_FILES, FAKE_RULES, NULL, NULL);
+	bool ends = true;
+
+	for (int i = 0; i < 2; i++) {
+		struct code_look *look = code_look_at(tables, getpid(), 0, &ends);
+
+		assert_int_equal(look->late, ends);
+		assert_int_equal(look->n_tables > 0, !ends);
+		code_tables_drop(tables, look->tables, look->n_tables);
+		free(look->tables);
+		free(look);
+		ends = false;
+	}
+	code_tables_free(tables);
 }
 
 static void test_a_mapping_that_another_file_has_taken(void **state)
@@ -504,6 +523,7 @@ int main(void)
 		cmocka_unit_test(test_a_process_is_told_of_as_it_is_mapped),
 		cmocka_unit_test(test_looks_without_news_change_nothing),
 		cmocka_unit_test(test_a_look_that_somebody_waits_for_comes_at_once),
+		cmocka_unit_test(test_a_look_that_is_to_end_leaves_files_to_the_next),
 		cmocka_unit_test(test_a_mapping_that_another_file_has_taken),
 		cmocka_unit_test(test_code_of_no_file),
 		cmocka_unit_test(test_more_mappings_than_fit),
