@@ -416,6 +416,26 @@ static int find_place(struct inject_target *target, const struct mappings *mappi
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+/*
+ * ThreadSanitizer follows each thread through what it calls. One that is borrowed for dlopen in the
+ * middle of anything ended the program by a segmentation fault in half of all tries.
+ */
+static int under_tsan(pid_t pid, struct err *err)
+{
+	return err_set(err, ENOTSUP,
+	               "process %d is built with ThreadSanitizer, which a thread that is borrowed "
+	               "ends; start the program with cuscope instead",
+	               pid);
+}
+
+static bool has_tsan(const struct mappings *mappings)
+{
+	for (size_t i = 0; i < mappings->n; i++)
+		if (mappings->at[i].inode && begins(base_name(mappings->at[i].path), "libtsan."))
+			return true;
+	return false;
+}
+
 static int check_program(const struct inject_target *target, struct err *err)
 {
 	pid_t pid = target->pid;
@@ -429,7 +449,9 @@ static int check_program(const struct inject_target *target, struct err *err)
 	if (fd < 0)
 		return target_refused(pid, target->alive, errno == ENOENT ? ESRCH : errno, err);
 	rc = elf_image_open(&image, fd, what, err);
-	if (!rc)
+	if (!rc && exported(&image, "__tsan_init"))
+		rc = under_tsan(pid, err);
+	if (image.fd >= 0)
 		elf_image_close(&image);
 	close(fd);
 	return rc;
@@ -456,6 +478,8 @@ int target_look(const struct inject_options *options, struct inject_target *targ
 		return target_refused(target->pid, target->alive, errno, err);
 	rc = maps_each_code(target->alive, note_mapping, &mappings, err);
 	target->stacks = thread_stacks_new(mappings.at, mappings.n);
+	if (!rc && has_tsan(&mappings))
+		rc = under_tsan(target->pid, err);
 	if (!rc)
 		rc = find_loader(target, &mappings, err);
 	if (!rc) {

@@ -169,6 +169,35 @@ def test_inject_finds_no_point_where_nothing_is_called(case):
     ends_well(target)
 
 
+WAITS = """#include <unistd.h>
+int main(void)
+{
+	if (write(1, "ready\\n", 6) != 6)
+		return 1;
+	for (;;)
+		pause();
+}
+"""
+
+
+def test_inject_leaves_programs_with_thread_sanitizer_alone(case):
+    """A thread that was borrowed for dlopen ended half of them. gcc's has a library of its own, clang's is in the program."""
+    source = case.path("waits.c")
+    with open(source, "w") as file:
+        file.write(WAITS)
+    for compiler in ("gcc", "clang"):
+        path = case.path("waits-" + compiler)
+        built = subprocess.run([compiler, "-fsanitize=thread", "-o", path, source], check=False, capture_output=True, text=True)
+        if built.returncode:
+            raise Skip(f"{compiler} has no ThreadSanitizer here: {built.stderr[-200:]}")
+        target = case.start(path)
+        wait_until(lambda: "ready" in target.out() or target.process.poll() is not None, "the program")
+        says(attach(case, target.pid), "is built with ThreadSanitizer", "start the program with cuscope instead")
+        checks.equal(f"status of {compiler}'s program, which goes on", None, target.process.poll())
+        target.signal(signal.SIGTERM)
+        target.wait()
+
+
 def test_inject_where_the_main_thread_has_ended(case):
     target = start_target(case, "leaderless")
     all_ok(attach(case, target.pid, times=2), 2)
