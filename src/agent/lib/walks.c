@@ -44,9 +44,10 @@ void walks_ask(const struct probe_session *session, struct probe_thread *thread,
 	}
 	if (!++thread->walks)
 		thread->walks++;
-	call->record.depth = thread->walks;
 	cuscope_agent_walk(wire_walk(thread->walks, call->record.place), kind, entry,
 	                   (uint64_t)&frame->back, frame->frame_pointer);
+	/* not before: a signal's handler may leave it by a longjmp, and then it is told as it is */
+	call->record.depth = thread->walks;
 	call->record.head.flags |= WIRE_WALKED;
 }
 

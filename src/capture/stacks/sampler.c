@@ -109,7 +109,6 @@ bool sampler_walks_calls(struct sampler *s, pid_t pid, bool came)
 
 	if (came && s->unwinder)
 		unwinder_hurry(s->unwinder, pid);
-
 	pthread_mutex_lock(&s->agents_lock);
 	agent = MAP_FIND(s->agents, &pid);
 	pthread_mutex_unlock(&s->agents_lock);
