@@ -152,6 +152,15 @@ def wait_until(condition, what, seconds=15):
     raise Failure(f"waited {seconds} s in vain: {what}")
 
 
+def links_of(pid):
+    """What a process has open, by name; descriptors that are closed meanwhile are left out."""
+    links = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return links
+
+
 class Counts:
     """What the processes of a program say that they did: see tests/programs/sample.h."""
 

@@ -12,7 +12,7 @@ import time
 
 import checks
 import profiles
-from harness import Failure, Places, Skip, stress, wait_until
+from harness import Failure, Places, Skip, links_of, stress, wait_until
 from test_native_lines import apart, build_id_of, copy, has_lines, has_none
 
 
@@ -197,7 +197,7 @@ def test_who_fetches_has_no_rights(case):
         for name in "status", "limits", "environ":
             with open(f"/proc/{client}/{name}") as file:
                 seen[name] = file.read()
-        seen["open"] = sorted(os.readlink(f"/proc/{client}/fd/{fd}") for fd in os.listdir(f"/proc/{client}/fd"))
+        seen["open"] = sorted(links_of(client))
         over.set()
     with Server(lambda _: over.wait(100) and None) as server:
         profile_with(case, path, server.url, meanwhile=look, SECRET_OF_ROOT="1", LD_PRELOAD_OF_ROOT="1")

@@ -7,7 +7,7 @@ import json
 import os
 
 import checks
-from harness import Failure, Places, wait_until
+from harness import Failure, Places, links_of, wait_until
 
 STAND_INS = {"CUSCOPE_NVIDIA_DEVICES": "1:3=nvidiactl,1:5=nvidia-uvm", "SIMCUDA_DRIVER": "/dev/null,/dev/zero"}
 OF_INIT = ["open nvidiactl", "open nvidia-uvm", "RM_ALLOC NV01_ROOT_CLIENT", "RM_ALLOC KEPLER_CHANNEL_GROUP_A",
@@ -85,12 +85,6 @@ def test_kernel_side_is_in_recordings(case):
     checks.equal("status of report", 0, process.wait())
     made = {row["Name"]: row["Driver Calls"] for row in json.loads(process.out())["cuda_calls"]}
     checks.equal("what CUDA calls made them", {"cuInit": len(OF_INIT), "cuMemAlloc_v2": 2 * len(OF_ALLOC)}, made)
-
-
-def links_of(pid):
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        with contextlib.suppress(FileNotFoundError):
-            yield os.readlink(f"/proc/{pid}/fd/{fd}")
 
 
 def holders_of_events(parent):

@@ -8,7 +8,7 @@ import time
 import checks
 import gpu_trace
 import test_hang
-from harness import Failure, Places, wait_until
+from harness import Failure, Places, links_of, wait_until
 
 LINGER = 60   # seconds, of strangers.c
 LIMIT = 15    # for cuscope to end
@@ -25,12 +25,7 @@ def sent(stranger, least=1):
 
 def socket_of(pid):
     """The name that cuscope's socket for agents has in the abstract namespace."""
-    links = []
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
-        except OSError:
-            pass
+    links = links_of(pid)
     with open("/proc/net/unix") as sockets:
         for line in sockets:
             words = line.split()

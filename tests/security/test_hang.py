@@ -11,7 +11,7 @@ import tempfile
 import time
 
 import checks
-from harness import Failure, Places, Skip, alone, wait_until
+from harness import Failure, Places, Skip, alone, links_of, wait_until
 
 CALLS = 2000
 MADE = 1 + 2 * CALLS  # cuInit, then a name and a launch each
@@ -261,7 +261,7 @@ def test_nothing_of_cuscope_stays_behind(case):
                 with open(f"/proc/{pid}/comm") as comm:
                     if comm.read().strip() != "cuscope-read":
                         continue
-                fds = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+                fds = links_of(pid)
             except OSError:
                 continue
             bad = [fd for fd in fds if not fd.startswith(("/dev/null", "socket:", f"/proc/{pid}/schedstat"))]

@@ -7,7 +7,7 @@ import time
 
 import checks
 import profiles
-from harness import Failure, Places, alone, wait_until
+from harness import Failure, Places, alone, links_of, wait_until
 
 READER = "cuscope-lines"
 # An inlined function for each of 40,000, with 400,000 stretches that it could be at.
@@ -78,7 +78,7 @@ def test_what_reads_debug_information_may_do_nothing(case):
         for limit in (r"Max cpu time +60 +60", r"Max file size +0 +0", r"Max processes +0 +0", r"Max core file size +0 +0",
                       r"Max address space +\d+ +\d+", r"Max open files +16 +16"):
             checks.contains("limits", limit, limits)
-        open_files = [os.readlink(f"/proc/{reader}/fd/{fd}") for fd in os.listdir(f"/proc/{reader}/fd")]
+        open_files = links_of(reader)
         for name in open_files:
             if not name.startswith(("socket:", "/dev/null")) and not os.path.isfile(name):
                 raise Failure(f"it has {name} open: {open_files}")

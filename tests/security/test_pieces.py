@@ -9,7 +9,7 @@ import subprocess
 import time
 
 import checks
-from harness import Failure, Places, Skip, alone, wait_until
+from harness import Failure, Places, Skip, alone, links_of, wait_until
 
 NOBODY = "65534"
 LEAST = 4       # seconds that a file system has to take, or nothing is seen here
@@ -69,8 +69,7 @@ def test_who_closes_a_deleted_program_last_is_not_cuscope(case):
     subprocess.run(as_nobody(Places.program("hostile-pieces"), "add", path, str(n)), check=True)
     trace = begin(case)
     program = case.start(*as_nobody(path, "memory", "60000"), name="program-runs")
-    wait_until(lambda: any(os.readlink(f"/proc/{trace.pid}/fd/{fd}") == path
-                           for fd in os.listdir(f"/proc/{trace.pid}/fd")), "cuscope to have it open")
+    wait_until(lambda: path in links_of(trace.pid), "cuscope to have it open")
     os.unlink(path)
     checks.equal("status", 0, program.wait())
     end(trace, time.monotonic())
