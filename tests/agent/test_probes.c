@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "bpf/wire_due.h"
 #include "probes_scene.h"
 
 /* ---- arguments and results ---- */
@@ -569,6 +570,51 @@ static void test_stacks_have_a_rate_and_what_is_beyond_is_counted(void **state)
 	assert_true(walked >= 10000);
 }
 
+static uint64_t launches_walked(uint64_t ms, uint64_t *paid, uint64_t *refused)
+{
+	const struct wire_due due = { .call_ns = ring.shared->walk_ns };
+	uint64_t until = host_now() + ms * 1000000, walked = 0;
+
+	while (host_now() < until) {
+		for (int i = 0; i < 100; i++)
+			within(0);
+		for (size_t i = 0, n = calls_told(); i < n; i++) {
+			const struct agent_probed *call = host_get(host, AGENT_PROBED, i);
+
+			if (!walked_as(call))
+				continue;
+			walked++;
+			*refused += !due_asked(&due, (__u64 *)paid, STACK_OF_LAUNCH, call->begin);
+		}
+		host_forget(host);
+	}
+	return walked;
+}
+
+/* The programs judge once more, by a clock of their own, a moment later; who asks for what is
+ * refused has a call without its stack. */
+static void test_what_is_asked_for_is_what_the_programs_walk(void **state)
+{
+	uint64_t cookie = cookie_plain(WIRE_AT_STACK, 0) | cookie_with_stack_kind(STACK_OF_LAUNCH);
+	uint64_t paid = 0, walked = 0, refused = 0;
+
+	assert_int_equal(probes_close(), 0);
+	ring.shared->walk_ns = 1000000;
+	assert_int_equal(probes_open(&ring, &(struct probes_options){ .clock = AGENT_CLOCK_NS,
+	                                                              .may_read = true }),
+	                 0);
+	within = DIVERT(1, calls_within, cookie, 0);
+	probes_set(1, &(struct probe_plan){ calls_within, cookie, 0, .entry = 0x1000 });
+	probes_turn(1, PROBE_CALL);
+	for (int i = 0; i < 4; i++) { /* with what is saved up meanwhile */
+		walked += launches_walked(100, &paid, &refused);
+		host_sleep(100);
+	}
+	ring.shared->walk_ns = 0;
+	assert_int_equal(refused, 0);
+	assert_in_range(walked, 200, 64 * 4 + 400 + 4);
+}
+
 static void test_stacks_of_one_in_many(void **state)
 {
 	uint64_t cookie = cookie_plain(WIRE_AT_STACK, 0) | cookie_with_stack_kind(STACK_OF_LAUNCH);
@@ -616,6 +662,7 @@ int main(void)
 		TEST(test_a_room_that_was_written_or_read_is_left_alone),
 		TEST(test_stacks_of_outer_calls_are_asked_for),
 		TEST(test_stacks_have_a_rate_and_what_is_beyond_is_counted),
+		TEST(test_what_is_asked_for_is_what_the_programs_walk),
 		TEST(test_stacks_of_one_in_many),
 	};
 

@@ -10,13 +10,23 @@ static int64_t ahead;  /* CUPTI's clock minus ours */
 static int64_t offset; /* that of the machine minus the process's */
 static bool compared;  /* ahead is not the first guess */
 
-uint64_t clock_now(void)
+static uint64_t clock_read(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec +
 	       (uint64_t)__atomic_load_n(&offset, __ATOMIC_RELAXED);
+}
+
+uint64_t clock_now(void)
+{
+	return clock_read(CLOCK_MONOTONIC);
+}
+
+uint64_t clock_coarse(void)
+{
+	return clock_read(CLOCK_MONOTONIC_COARSE);
 }
 
 int64_t clock_set_offset(int64_t offset_ns)

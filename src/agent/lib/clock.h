@@ -10,6 +10,9 @@
 /* ns of CLOCK_MONOTONIC outside of time namespaces; also what CUPTI is given to call. */
 uint64_t clock_now(void);
 
+/* The same as of the kernel's last tick, some milliseconds ago at most, which costs less. */
+uint64_t clock_coarse(void);
+
 /* What is added to the process's own clock from now on; returns by how much that changed. */
 int64_t clock_set_offset(int64_t offset_ns);
 

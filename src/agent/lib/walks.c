@@ -31,13 +31,28 @@ static uint32_t walks_chance(struct probe_thread *thread)
 	return (uint32_t)(state >> 32);
 }
 
+#define WALKS_TICK_NS 10000000 /* of the slowest kernel's clock (CONFIG_HZ=100) */
+
+/*
+ * The later it is, the rather a walk is due. So what is not due a tick after the coarse clock's
+ * time is not due now, and most calls of a busy thread need no better one. The programs judge once
+ * more, by the time itself: what is asked for has to be due by that.
+ */
+static bool walks_is_due(const struct wire_due *due, __u64 *paid, uint32_t kind, uint32_t chance)
+{
+	__u64 then = *paid;
+
+	return due_call(due, &then, kind, clock_coarse() + WALKS_TICK_NS, chance) &&
+	       due_call(due, paid, kind, clock_now(), chance);
+}
+
 void walks_ask(const struct probe_session *session, struct probe_thread *thread,
                struct probe_call *call, uint64_t entry, const struct thunk_frame *frame)
 {
 	uint32_t kind = cookie_stack_kind(call->cookie);
 	__u64 *paid = &thread->walks_paid[kind % WIRE_STACK_KINDS];
 
-	if (!due_call(&session->due, paid, kind, clock_now(), walks_chance(thread))) {
+	if (!walks_is_due(&session->due, paid, kind, walks_chance(thread))) {
 		if (kind == STACK_OF_ALLOCATION)
 			capture_lost(AGENT_PROBE_TOO_FAST);
 		return;
