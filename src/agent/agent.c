@@ -440,12 +440,20 @@ void agent_hear(struct agent *agent)
 	channel_hear_bell(agent->bell); /* what it rang for, agent_turn sees */
 }
 
+/* Of the GPU. */
+static bool asks_for_work(const struct agent_head *record)
+{
+	return record->type == AGENT_CALL ||
+	       (record->type == AGENT_PROBED &&
+	        ((const struct agent_probed *)record)->correlation != 0);
+}
+
 static void pass_on(void *data, const struct agent_head *record)
 {
 	struct agent *agent = data;
 	const struct agents_options *options = &agent->common->options;
 
-	agent->asked += record->type == AGENT_CALL;
+	agent->asked += asks_for_work(record);
 	if (options->record)
 		options->record(options->data, (uint32_t)agent->pid, record);
 }

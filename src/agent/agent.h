@@ -57,7 +57,7 @@ struct agent {
 	uint64_t greeted_ns, stuck_ns;
 	uint64_t since_ns;            /* it measures, first */
 	uint64_t until_ns;            /* it measured, before it paused; 0: it did not pause */
-	uint64_t asked, asked_before; /* AGENT_CALL of it so far, and when the window began */
+	uint64_t asked, asked_before; /* by its calls so far, and when the window began */
 	uint64_t stopped_ns, stopped_parts[INJECT_PARTS];
 	bool may_read; /* filters of one of its threads were asked: see agent.h */
 	struct agent_probes probes;

@@ -25,7 +25,7 @@
 
 /* Grows with every change in this file, and in what bpf/wire.h says of cookies and of a call's
  * words. */
-#define AGENT_ABI   20
+#define AGENT_ABI   21
 #define AGENT_MAGIC 0x63757363616765ull
 /* Of the parts of the memfd. Each begins at the largest page there is (AArch64); the ring's size is
  * a power of two, and no less than that. */
@@ -365,7 +365,8 @@ struct agent_lane {
 #define AGENT_CALL_RUNTIME 1 /* flags: of the runtime, else of the driver */
 #define AGENT_CALL_BLOB    2 /* the last words are the struct that an argument points to */
 
-/* A launch, copy, set or graph launch that returned: what activities' correlation stands for. */
+/* A launch, copy, set or graph launch that returned: what activities' correlation stands for. Of a
+ * launch that is recorded by a probe AGENT_PROBED says it. */
 struct agent_call {
 	struct agent_head head;
 	uint32_t correlation;
@@ -528,8 +529,10 @@ struct agent_probed {
 	uint64_t begin, end;    /* by agent_shared.probe_clock; of AGENT_PROBE_BEGUN equal */
 	uint32_t tid;
 	int32_t result;
-	uint32_t depth; /* with WIRE_WALKED, when it is 0, the walk's number */
-	uint32_t place; /* wire_place */
+	uint32_t depth;       /* with WIRE_WALKED, when it is 0, the walk's number */
+	uint32_t place;       /* wire_place */
+	uint32_t correlation; /* of the kernel that it launched, as of AGENT_CALL; 0: not known */
+	uint32_t reserved;
 	uint64_t word[];
 };
 
@@ -545,5 +548,5 @@ struct agent_probe_name {
 };
 
 _Static_assert(sizeof(struct agent_head) == 8, "layout");
-_Static_assert(sizeof(struct agent_probed) == 40, "layout");
+_Static_assert(sizeof(struct agent_probed) == 48, "layout");
 _Static_assert(sizeof(struct agent_kernel) == 32, "layout");

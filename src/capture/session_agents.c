@@ -38,9 +38,10 @@ static bool records_each_launch(const struct capture *c)
 	       !selection->fold && !selection->failed && !c->options.max_overhead;
 }
 
-static bool probed(void *data, uint32_t pid, const struct agent_head *record)
+static bool probed(void *data, uint32_t pid, const struct agent_head *record,
+                   struct correlate_span *call)
 {
-	return inside_record(data, pid, record);
+	return inside_record(data, pid, record, call);
 }
 
 /* Its failures are not the capture's, but for an option that cannot be followed. */

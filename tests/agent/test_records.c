@@ -453,7 +453,7 @@ static void call_at(uint32_t site, uint32_t correlation)
 {
 	const struct cupti_callback_data data = { .site = site, .correlation = correlation };
 
-	calls_callback(CUPTI_DOMAIN_DRIVER, CUPTI_ID_cuLaunchKernel, &data);
+	calls_callback(CUPTI_DOMAIN_DRIVER, CUPTI_ID_cuLaunchKernel, &data, false);
 }
 
 static void test_correlations_may_come_again_after_a_pause(void **state)

@@ -21,6 +21,7 @@ union agent_words {
 	struct agent_graph graph;
 	struct agent_wait wait;
 	struct agent_nvtx nvtx;
+	struct agent_probed probed;
 	struct agent_stall stall;
 	struct agent_stall_window stall_window;
 	struct agent_stalls_told stalls_told;

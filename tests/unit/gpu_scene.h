@@ -227,6 +227,22 @@ static inline void take_notice(void *data, const char *text)
 	snprintf(scene->notices, sizeof(scene->notices), "%s", text);
 }
 
+/* What records calls inside: it takes those that have an end. */
+static inline bool take_probed_call(void *data, uint32_t pid, const struct agent_head *record,
+                                    struct correlate_span *call)
+{
+	const struct agent_probed *probed = (const struct agent_probed *)record;
+
+	if (record->type != AGENT_PROBED)
+		return false;
+	if (probed->end)
+		*call = (struct correlate_span){ .pid = pid,
+			                         .tid = probed->tid,
+			                         .begin_ns = probed->begin,
+			                         .end_ns = probed->end };
+	return true;
+}
+
 static inline void open_gpu(struct scene *scene, enum target_kind target)
 {
 	const struct gpu_options options = {
@@ -239,6 +255,7 @@ static inline void open_gpu(struct scene *scene, enum target_kind target)
 		.launches = scene->launches,
 		.each_launch = scene->each_launch,
 		.all_launches = scene->all_launches,
+		.probed = take_probed_call,
 		.notice = take_notice,
 		.data = scene,
 	};
@@ -314,6 +331,19 @@ static inline void launch(struct scene *scene, uint64_t at_us)
 static inline void agent_launch(uint32_t correlation, uint64_t at_us)
 {
 	agent_long_launch(correlation, at_us, 1);
+}
+
+/* The same by an agent that records it inside; an end of 0: what it says makes no sense. */
+static inline void probed_launch(uint32_t correlation, uint64_t at_us, uint64_t end_us)
+{
+	union agent_words words = { .probed = { .head = { .bytes = sizeof(words.probed),
+		                                          .type = AGENT_PROBED },
+		                                .begin = START + AT(at_us),
+		                                .end = end_us ? START + AT(end_us) : 0,
+		                                .tid = THREAD,
+		                                .correlation = correlation } };
+
+	tell(words);
 }
 
 static inline void shapes(void)

@@ -20,6 +20,52 @@ static void test_a_kernel_has_the_number_of_its_launch(void **state)
 	assert_string_equal(last_activity(scene)->kernel->mangled, "_Z3addPf");
 }
 
+/* Either of the call and its record may come first. */
+static void test_a_launch_that_is_recorded_inside_tells_the_number_itself(void **state)
+{
+	struct scene *scene = *state;
+
+	shapes();
+	launch(scene, 10);
+	probed_launch(500, 10, 12);
+	kernel(500, 25, 40);
+	turn(scene, LATER);
+	assert_int_equal(last_activity(scene)->correlation, 1);
+	probed_launch(501, 20, 22);
+	launch(scene, 20);
+	kernel(501, 40, 50);
+	turn(scene, LATER + MS(1));
+	assert_int_equal(n_activities(scene), 2);
+	assert_int_equal(last_activity(scene)->correlation, 2);
+	assert_int_equal(lost(scene, LOST_GPU_CALLS), 0);
+	assert_int_equal(lost(scene, LOST_GPU_RECORDS), 0);
+}
+
+static void test_a_launch_inside_that_makes_no_sense_has_no_kernel(void **state)
+{
+	struct scene *scene = *state;
+
+	shapes();
+	launch(scene, 10);
+	probed_launch(500, 10, 0);
+	probed_launch(0, 10, 12);
+	kernel(500, 25, 40);
+	turn(scene, MS(6000));
+	assert_int_equal(last_activity(scene)->correlation, 0);
+	assert_int_equal(lost(scene, LOST_GPU_CALLS), 1);
+}
+
+/* Calls of a thread come in the order of their ends. */
+static void test_a_launch_inside_that_ends_before_one_that_waits_is_counted(void **state)
+{
+	struct scene *scene = *state;
+
+	probed_launch(500, 30, 40);
+	probed_launch(501, 10, 12);
+	turn(scene, LATER);
+	assert_int_equal(lost(scene, LOST_GPU_RECORDS), 1);
+}
+
 static void test_it_is_the_kernel_of_the_launch_where_that_has_a_name(void **state)
 {
 	struct scene *scene = *state;
@@ -649,6 +695,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_kernel_has_the_number_of_its_launch),
+		TEST(test_a_launch_that_is_recorded_inside_tells_the_number_itself),
+		TEST(test_a_launch_inside_that_makes_no_sense_has_no_kernel),
+		TEST(test_a_launch_inside_that_ends_before_one_that_waits_is_counted),
 		TEST(test_it_is_the_kernel_of_the_launch_where_that_has_a_name),
 		TEST(test_work_whose_call_nobody_told_of_is_counted),
 		TEST(test_what_an_agent_tells_without_sense_is_counted),

@@ -8,6 +8,7 @@
 #include "agent/lib/clock.h"
 #include "agent/lib/cupti_abi.h"
 #include "agent/lib/cupti_calls.h"
+#include "agent/lib/probe_capture.h"
 #include "agent/lib/writer.h"
 #include "base/array.h"
 
@@ -58,6 +59,7 @@ static bool graphs_seen; /* since the process began: see enum agent_leftover */
 void calls_prepare(void)
 {
 	__atomic_fetch_add(&this_round, 1, __ATOMIC_RELAXED);
+	correlations_begin();
 	if (by_number[0][calls[0].number])
 		return;
 	for (size_t i = CALLS; i-- > 0;)
@@ -78,28 +80,29 @@ uint32_t calls_next(uint32_t domain, uint32_t kinds, unsigned *at)
 	return 0;
 }
 
-static enum cupti_call_class class_of(uint32_t domain, uint32_t id)
+/* NULL: of none that matters; callbacks of all calls come while others need them. */
+static const struct call *call_of(uint32_t domain, uint32_t id)
 {
-	uint8_t which = by_number[domain - CUPTI_DOMAIN_DRIVER][id];
+	uint8_t which;
 
-	return which ? calls[which - 1].class : CUPTI_CALL_LAUNCH;
+	if (domain - CUPTI_DOMAIN_DRIVER > 1 || id >= NUMBERS)
+		return NULL;
+	which = by_number[domain - CUPTI_DOMAIN_DRIVER][id];
+	return which ? &calls[which - 1] : NULL;
 }
 
-/* Callbacks of all calls come while others need them. */
-static bool is_wanted(uint32_t domain, uint32_t id)
+static void notice_graph(const struct call *call)
 {
-	uint8_t which = by_number[domain - CUPTI_DOMAIN_DRIVER][id];
-
-	return which && writer_kinds(wanted_by[calls[which - 1].class]);
+	if (call->class >= CUPTI_CALL_GRAPH && !__atomic_load_n(&graphs_seen, __ATOMIC_RELAXED))
+		__atomic_store_n(&graphs_seen, true, __ATOMIC_RELEASE);
 }
 
 void calls_notice_graphs(uint32_t domain, uint32_t id)
 {
-	if (domain - CUPTI_DOMAIN_DRIVER > 1 || id >= NUMBERS ||
-	    class_of(domain, id) < CUPTI_CALL_GRAPH)
-		return;
-	if (!__atomic_load_n(&graphs_seen, __ATOMIC_RELAXED))
-		__atomic_store_n(&graphs_seen, true, __ATOMIC_RELEASE);
+	const struct call *call = call_of(domain, id);
+
+	if (call)
+		notice_graph(call);
 }
 
 bool calls_saw_graphs(void)
@@ -212,20 +215,30 @@ void calls_node(uint64_t node, uint64_t original)
 
 /*
  * A call of the runtime and those of the driver that it makes have one correlation: only the
- * outermost is told of. A call whose entry was not seen, or whose end was not (an exception went
- * through it), is none.
+ * outermost is told of, and none where a launch among them is recorded by a probe. A call whose
+ * entry was not seen, or whose end was not (an exception went through it), is none.
  */
-void calls_callback(uint32_t domain, uint32_t id, const void *callback_data)
+void calls_callback(uint32_t domain, uint32_t id, const void *callback_data, bool graphs)
 {
 	const struct cupti_callback_data *data = callback_data;
-	struct open_call *open = &open_call;
 	uint32_t number = id * 4 + domain, round = __atomic_load_n(&this_round, __ATOMIC_RELAXED);
+	const struct call *call = call_of(domain, id);
+	struct open_call *open;
 	struct ring *ring;
 
-	if (domain - CUPTI_DOMAIN_DRIVER > 1 || id >= NUMBERS || !is_wanted(domain, id))
+	if (!call)
 		return;
+	if (graphs)
+		notice_graph(call);
+	if (!writer_kinds(wanted_by[call->class]))
+		return;
+	if (call->class == CUPTI_CALL_LAUNCH &&
+	    (data->site == CUPTI_ENTER ? correlation_tell(data->correlation)
+	                               : correlation_is_told(data->correlation)))
+		return;
+	open = &open_call;
 	if (data->site == CUPTI_ENTER) {
-		if (class_of(domain, id) == CUPTI_CALL_MADE)
+		if (call->class == CUPTI_CALL_MADE)
 			return;
 		if (open->number && open->correlation == data->correlation && open->round == round)
 			return;
@@ -241,8 +254,6 @@ void calls_callback(uint32_t domain, uint32_t id, const void *callback_data)
 	ring = writer_hold(ANY_ACTIVITY);
 	if (!ring)
 		return;
-	if (by_number[domain - CUPTI_DOMAIN_DRIVER][id])
-		write_call(ring, by_number[domain - CUPTI_DOMAIN_DRIVER][id] - 1u, data,
-		           clock_now());
+	write_call(ring, (size_t)(call - calls), data, clock_now());
 	writer_release();
 }

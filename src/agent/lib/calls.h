@@ -25,5 +25,5 @@ bool calls_saw_graphs(void); /* once true, it stays */
  */
 void calls_node(uint64_t node, uint64_t original);
 
-/* A cupti_callback's part while there is something to measure. */
-void calls_callback(uint32_t domain, uint32_t id, const void *data);
+/* A cupti_callback's part while there is something to measure; `graphs`: they are to be noticed. */
+void calls_callback(uint32_t domain, uint32_t id, const void *data, bool graphs);

@@ -101,17 +101,21 @@ static void on_driver_call(uint32_t id, const struct cupti_callback_data *data)
 
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data)
 {
+	bool graphs = __atomic_load_n(&graphs_matter, __ATOMIC_RELAXED);
+
 	if (domain == CUPTI_DOMAIN_RESOURCE) {
 		on_resource(id, data);
 		return;
 	}
 	if (gate_counts() && domain == CUPTI_DOMAIN_DRIVER)
 		on_driver_call(id, data);
-	if (__atomic_load_n(&graphs_matter, __ATOMIC_RELAXED))
+	if (writer_kinds(~WRITER_OPEN)) {
+		calls_callback(domain, id, data, graphs);
+		return;
+	}
+	if (graphs)
 		calls_notice_graphs(domain, id);
-	if (writer_kinds(~WRITER_OPEN))
-		calls_callback(domain, id, data);
-	else if (leave_wanted())
+	if (leave_wanted())
 		leave_callback(domain, data);
 }
 

@@ -71,6 +71,8 @@ void probe_calls_over(struct probe_thread *thread, struct probe_call *call)
 {
 	size_t after = (size_t)(&thread->call[--thread->depth] - call);
 
+	if (call->sp == thread->launching)
+		__atomic_store_n(&thread->launching, 0, __ATOMIC_RELAXED);
 	memmove(call, call + 1, after * sizeof(*call));
 }
 
@@ -147,8 +149,10 @@ struct probe_call *probe_calls_return(struct probe_session *session, struct prob
 void probe_calls_tell_open(struct probe_session *session, struct probe_thread *thread)
 {
 	capture_close_room(&session->ring, thread);
-	while (thread->depth)
+	while (thread->depth) {
+		capture_correlate(thread, &thread->call[thread->depth - 1]);
 		calls_abandon(session, thread, &thread->call[thread->depth - 1]);
+	}
 }
 
 #endif
@@ -219,6 +223,68 @@ void capture_tell(struct ring *ring, struct probe_thread *thread, struct probe_c
 		capture_lost(AGENT_PROBE_UNREADABLE);
 	if (!put(ring, thread, &record->head))
 		capture_lost(AGENT_PROBE_RING);
+}
+
+/* ---- launches of which CUPTI tells as well ------------------------------------------------- */
+
+static uint32_t round_now;
+
+void correlations_begin(void)
+{
+	__atomic_fetch_add(&round_now, 1, __ATOMIC_RELAXED);
+}
+
+/* A launch of the runtime that is looked at for failing is the driver's to tell. */
+void capture_launch_begins(struct probe_thread *thread, const struct probe_call *call)
+{
+	if (cookie_kernel(call->cookie) == COOKIE_NONE || cookie_runtime_launch(call->cookie) ||
+	    thread->launching > call->sp)
+		return;
+	__atomic_store_n(&thread->correlation, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->launching, call->sp, __ATOMIC_RELAXED);
+}
+
+static bool is_of_round(const struct probe_thread *thread)
+{
+	return __atomic_load_n(&thread->round, __ATOMIC_RELAXED) ==
+	       __atomic_load_n(&round_now, __ATOMIC_RELAXED);
+}
+
+void capture_correlate(const struct probe_thread *thread, struct probe_call *call)
+{
+	if (call->sp == thread->launching && is_of_round(thread))
+		call->record.correlation = __atomic_load_n(&thread->correlation, __ATOMIC_RELAXED);
+}
+
+/*
+ * The thread is not taken, since a callback comes with each launch. It may be stopped meanwhile,
+ * and the launch told without the number: at the end of a session, of which the kernel is not told
+ * of, either. What a longjmp has left is launching, too, and told without its number.
+ */
+bool correlation_tell(uint32_t correlation)
+{
+	struct probe_thread *thread = probe_thread_own();
+	uint32_t was;
+
+	if (!thread || !correlation ||
+	    __atomic_load_n(&thread->launching, __ATOMIC_RELAXED) <= (uint64_t)&was)
+		return false;
+	was = __atomic_load_n(&thread->correlation, __ATOMIC_RELAXED);
+	if (was && was != correlation)
+		return false;
+	__atomic_store_n(&thread->round, __atomic_load_n(&round_now, __ATOMIC_RELAXED),
+	                 __ATOMIC_RELAXED);
+	__atomic_store_n(&thread->correlation, correlation, __ATOMIC_RELAXED);
+	return true;
+}
+
+bool correlation_is_told(uint32_t correlation)
+{
+	const struct probe_thread *thread = probe_thread_own();
+
+	return thread && correlation &&
+	       __atomic_load_n(&thread->correlation, __ATOMIC_RELAXED) == correlation &&
+	       is_of_round(thread);
 }
 
 /* ---- texts --------------------------------------------------------------------------------- */
@@ -398,6 +464,22 @@ void capture_return(struct ring *ring, struct probe_thread *thread, struct probe
 	    cookie_out0(cookie) != COOKIE_NONE && call->word[0])
 		tell_text(ring, thread, call, call->word[0], NAME_OF_CALL,
 		          register_of(call, cookie_string(cookie)));
+}
+
+#else
+
+bool correlation_tell(uint32_t correlation)
+{
+	return false;
+}
+
+bool correlation_is_told(uint32_t correlation)
+{
+	return false;
+}
+
+void correlations_begin(void)
+{
 }
 
 #endif

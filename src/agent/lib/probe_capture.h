@@ -34,6 +34,20 @@ void capture_lost(uint32_t reason);
 void capture_tell_lost(struct agent_shared *shared);
 void capture_forked(void);
 
+/* ---- launches of which CUPTI tells as well ------------------------------------------------- */
+
+/* Such a one tells CUPTI's number itself, in AGENT_PROBED. By any thread, from the callbacks of a
+ * launch. */
+bool correlation_tell(uint32_t correlation);    /* whether the thread is in such a one */
+bool correlation_is_told(uint32_t correlation); /* whether its last one was it */
+void correlations_begin(void);                  /* numbers begin anew */
+
+/* A call is about to begin. */
+void capture_launch_begins(struct probe_thread *thread, const struct probe_call *call);
+
+/* A call is about to be told: CUPTI's number goes with it. */
+void capture_correlate(const struct probe_thread *thread, struct probe_call *call);
+
 /* ---- probe calls --------------------------------------------------------------------------- */
 
 /*

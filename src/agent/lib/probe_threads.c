@@ -242,6 +242,8 @@ bool probe_thread_ended(struct probe_thread *thread)
 void probe_thread_free(struct probe_thread *thread)
 {
 	thread->depth = 0;
+	thread->launching = 0;
+	thread->correlation = 0;
 	thread->claim.end = 0;
 	counts_give(thread->counts);
 	thread->counts = NULL;

@@ -44,10 +44,13 @@ struct probe_thread {
 	uint64_t counting; /* the innermost call that is only counted: its frame pointer; or 0 */
 	uint64_t *counts;  /* by slot; NULL: none yet */
 	struct peek peek;
-	uint64_t busy_at; /* the thunk's frame of who set it */
-	uint64_t session; /* that the calls are of */
-	uint64_t last;    /* time */
-	uint64_t marks;   /* made so far */
+	uint64_t busy_at;     /* the thunk's frame of who set it */
+	uint64_t session;     /* that the calls are of */
+	uint64_t last;        /* time */
+	uint64_t marks;       /* made so far */
+	uint64_t launching;   /* `sp` of the launch that it is in, outside of all others; or 0 */
+	uint32_t correlation; /* of the last one: CUPTI's number of the kernel, or 0; */
+	uint32_t round;       /* for the agent begins with CUPTI again, as do its numbers */
 	uint32_t depth; /* calls that it is in, on all of its stacks, in the order of their begin */
 	struct ring_claim claim;
 	uint64_t chance;                    /* 0: none yet */

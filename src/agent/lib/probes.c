@@ -39,6 +39,7 @@ static void begin_session(struct probe_session *session, struct probe_thread *th
 		probe_calls_tell_open(session, thread);
 	} else {
 		thread->depth = 0;
+		thread->launching = 0;
 		ring_claim_reset(&thread->claim);
 		thread->recent_generation = 0;
 		thread->last = 0;
@@ -207,6 +208,7 @@ static bool entered(struct probe_session *session, struct probe_thread *thread,
 	frame->state = thread;
 	frame->session = thread->session;
 	thread->depth++;
+	capture_launch_begins(thread, call);
 	begin_time(session, thread, call, frame);
 	return true;
 }
@@ -279,6 +281,7 @@ static void returned(struct probe_session *session, struct probe_thread *thread,
 	if (!call->record.result)
 		capture_return(&session->ring, thread, call, (uint64_t)&frame->back);
 	capture_forget_kernels(call->cookie);
+	capture_correlate(thread, call);
 	if (!call->untold)
 		capture_tell(&session->ring, thread, call);
 	probe_calls_over(thread, call);

@@ -38,9 +38,11 @@ struct gpu_options {
 	bool nodes;        /* of graphs are told of: where they are made is walked */
 	size_t ring_bytes; /* of each agent's ring; 0: by what it has to tell */
 	/* Calls that the same agents record inside of processes, and who takes their records:
-	 * false where one is none of these. NULL: nobody. */
+	 * false where one is none of these. NULL: nobody. Of a call that it took *call tells the
+	 * thread and the times; without an end, it took none. */
 	struct agents_probes probes;
-	bool (*probed)(void *data, uint32_t pid, const struct agent_head *record);
+	bool (*probed)(void *data, uint32_t pid, const struct agent_head *record,
+	               struct correlate_span *call);
 	void *probes_data;     /* for both */
 	struct budget *budget; /* of what agents make it keep; may be NULL */
 	void (*notice)(void *data, const char *text);

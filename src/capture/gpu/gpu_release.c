@@ -138,15 +138,36 @@ static void take_call(struct gpu_times *gpu, struct gpu_times_process *process,
 	tell_launch(gpu, process, call.tid, record);
 }
 
+/* A launch that is recorded inside, and knows CUPTI's number of its kernel. */
+static void take_probed(struct gpu_times *gpu, uint32_t pid, const struct agent_head *record,
+                        struct correlate_span *call)
+{
+	const struct agent_probed *probed = (const struct agent_probed *)record;
+	struct gpu_times_process *process;
+
+	if (record->type != AGENT_PROBED || !probed->correlation || !call->end_ns)
+		return;
+	process = gpu_process_get(gpu, pid);
+	call->person = process->person;
+	if (!gpu->failure.code && !process->too_late &&
+	    !correlate_agent_call(gpu->options.correlate, call,
+	                          (struct correlate_id){ process->agent, probed->correlation }))
+		gpu->bad_records++;
+}
+
 void gpu_on_record(void *data, uint32_t pid, const struct agent_head *record)
 {
 	struct gpu_times *gpu = data;
 	struct gpu_times_process *process;
 	const struct agent_node *node;
+	struct correlate_span call = { .end_ns = 0 };
 	struct gpu_item item;
 
-	if (gpu->options.probed && gpu->options.probed(gpu->options.probes_data, pid, record))
+	if (gpu->options.probed &&
+	    gpu->options.probed(gpu->options.probes_data, pid, record, &call)) {
+		take_probed(gpu, pid, record, &call);
 		return;
+	}
 	process = gpu_process_get(gpu, pid);
 	if (gpu->failure.code || process->too_late) /* the capture ends */
 		return;

@@ -111,9 +111,10 @@ static bool is_wanted(void *data, pid_t pid)
 static void on_record(void *data, uint32_t pid, const struct agent_head *record)
 {
 	struct inside *inside = data;
+	struct correlate_span call;
 
 	/* what loading took is told whatever was asked for; no other GPU time was */
-	if (!inside_record(inside, pid, record) && record->type != AGENT_OVERHEAD)
+	if (!inside_record(inside, pid, record, &call) && record->type != AGENT_OVERHEAD)
 		inside->bad_records++;
 }
 

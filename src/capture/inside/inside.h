@@ -17,6 +17,7 @@
 #pragma once
 
 #include "agent/agents.h"
+#include "capture/gpu/correlate.h"
 #include "capture/order.h"
 #include "capture/pipeline.h"
 #include "capture/target.h"
@@ -74,8 +75,10 @@ void inside_begin(struct inside *inside, uint64_t now_ns, pid_t command, struct 
 int inside_agents_fd(const struct inside *inside);
 int inside_divert_fd(const struct inside *inside);
 
-/* A record of an agent; false where it is none of a call. */
-bool inside_record(struct inside *inside, uint32_t pid, const struct agent_head *record);
+/* A record of an agent; false where it is none of a call. Sets *call for a whole one: its process,
+ * thread, begin and end. */
+bool inside_record(struct inside *inside, uint32_t pid, const struct agent_head *record,
+                   struct correlate_span *call);
 
 /*
  * Of each record, as it is passed on: one of an agent learns what it is nested in. True for what is

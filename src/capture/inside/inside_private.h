@@ -181,6 +181,7 @@ struct inside {
 	uint64_t lost_records;
 	/* for the end */
 	uint64_t bad_records;
+	struct correlate_span told; /* the last call that was taken */
 	uint64_t calls, counted, in_children;
 	uint32_t n_functions, n_processes, n_told, n_untaken, n_counting;
 	uint64_t longest_stop_ns;

@@ -45,6 +45,12 @@ static void take(void *data, const struct wire_head *record, size_t bytes)
 		((struct wire_head *)record)->flags |= WIRE_BY_AGENT; /* probe_records' copy */
 	if (record->type == WIRE_CALL) {
 		inside->calls++;
+		inside->told = (struct correlate_span){
+			.pid = record->tgid,
+			.tid = record->tid,
+			.begin_ns = ((const struct wire_call *)record)->begin_ns,
+			.end_ns = record->time_ns,
+		};
 		if (record->time_ns > process->last_ns)
 			process->last_ns = record->time_ns;
 		tell_programs(inside, (const struct wire_call *)record);
@@ -66,7 +72,8 @@ struct probe_records *inside_records_new(struct inside_process *process)
 	return probe_records_new(&options);
 }
 
-bool inside_record(struct inside *inside, uint32_t pid, const struct agent_head *record)
+bool inside_record(struct inside *inside, uint32_t pid, const struct agent_head *record,
+                   struct correlate_span *call)
 {
 	struct inside_process *process;
 	uint64_t now_ns;
@@ -77,10 +84,12 @@ bool inside_record(struct inside *inside, uint32_t pid, const struct agent_head 
 	process = inside_process_find(inside, pid);
 	now_ns = inside->ticks ? inside->now_ns : clock_now_ns();
 	if (!process || !process->records ||
-	    probe_records_take(process->records, record, now_ns) != PROBE_RECORD_TAKEN)
+	    probe_records_take(process->records, record, now_ns) != PROBE_RECORD_TAKEN) {
 		inside->bad_records++;
-	else if (record->type == AGENT_PROBED)
+	} else if (record->type == AGENT_PROBED) {
 		inside_counts_recorded(process, record->lane);
+		*call = inside->told;
+	}
 	return true;
 }
 
