@@ -136,7 +136,8 @@ static __attribute__((noinline)) int blocked_walk(void *ctx, struct wire_blockin
 	walk->blocked = 1;
 	if (cpu && process && blocking && !walk_from_kernel(walk) &&
 	    walk_is_paid(blocking, cpu, process, now)) {
-		walk_kernel_frames(walk, ctx);
+		if (!settings.bare_waits || !settings.host_waits || blocking->wait.call < 0)
+			walk_kernel_frames(walk, ctx);
 		blocking->stack = walk_all(slot, id, now);
 		spent = bpf_ktime_get_ns() - now;
 		credit_pay(&cpu->ns, spent);

@@ -475,6 +475,7 @@ struct wire_settings {
 	__u64 blocked_ns;         /* shorter ones are added up */
 	__u8 walk_blocked;        /* with their stacks */
 	__u8 host_waits;          /* with what they wait for, and how long for a CPU */
+	__u8 bare_waits;          /* stacks of system calls end where the kernel begins */
 	__u8 driver_calls;        /* system calls to the NVIDIA driver */
 	__u32 share[WIRE_SHARES]; /* enum fold_share_of: rows that one process may have */
 };

@@ -124,6 +124,7 @@ static void set_stacks(struct programs_options *options, const struct capture_st
 	options->settings.blocked = stacks->blocked || stacks->host_waits;
 	options->settings.walk_blocked = stacks->blocked;
 	options->settings.host_waits = stacks->host_waits;
+	options->settings.bare_waits = stacks->bare_waits;
 	options->settings.blocked_ns = stacks->blocked_ns;
 }
 

@@ -510,6 +510,7 @@ void cli_why_choose(struct cli_attach *attach, struct cli_stacks *stacks, enum c
 	stacks->settings.call_ns = COPY_STACKS_NS;
 	stacks->hz = CLI_WHY_HZ;
 	cli_stacks_wait(stacks);
+	stacks->settings.bare_waits = true;
 	attach->choice.target.family = attach->choice.target.follow;
 	if (gpu == CLI_WHY_NO_GPU)
 		return;

@@ -151,3 +151,22 @@ def test_rare_long_waits_of_a_storm_have_their_stacks(case):
     walked = sum(bool(event.get("stack")) for event in late)
     if len(late) < 20 or walked < len(late) / 3:
         raise Failure(f"of {len(late)} naps {walked} have stacks: {late[:3]}")
+
+
+def innermost(case, path, waited_for):
+    """What frames the stacks of such waits end in."""
+    process = case.cuscope("export", path, "--format", "jsonl", "-o", "-")
+    checks.equal("status of export", 0, process.wait())
+    events = [json.loads(line) for line in process.out().splitlines()]
+    stacks = {event["stack"]: event["frames"] for event in events if event.get("type") == "stack"}
+    return {stacks[event["stack"]][0]["kind"] for event in events
+            if event.get("op") == "off_cpu" and event.get("waited_for") == waited_for and event.get("stack")}
+
+
+def test_stacks_of_waits_have_frames_of_the_kernel_but_where_why_knows_the_call(case):
+    checks.equal("of a recording", {"kernel"}, innermost(case, record(case, "sleep", options=["--stacks=blocked"]), "sleep"))
+    for kind, frames in (("sleep", {"native"}), ("fault", {"kernel"})):
+        path = case.path(f"why-{kind}.cuscope")
+        process = case.cuscope("why", "-o", path, "--", Places.program("hostwaits"), kind, "200", data(case))
+        checks.equal(f"status of why ({process.err()[-300:]})", 0, process.wait())
+        checks.equal(f"of why, {kind}", frames, innermost(case, path, kind))
