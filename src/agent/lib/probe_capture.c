@@ -436,7 +436,11 @@ void capture_entry(struct ring *ring, struct probe_thread *thread, struct probe_
 	if (words > WIRE_WORDS)
 		words = WIRE_WORDS;
 	call->record.head.bytes = (uint32_t)(sizeof(call->record) + words * sizeof(*call->word));
-	memset(call->word, 0, words * sizeof(*call->word));
+	/* in parts whose lengths are known here, for which no loop is made */
+	memset(call->word, 0, WIRE_AT_REG * sizeof(*call->word));
+	memset(&call->word[WIRE_AT_STACK], 0, WIRE_STACK * sizeof(*call->word));
+	if (words > WIRE_AT_BLOB)
+		memset(&call->word[WIRE_AT_BLOB], 0, WIRE_BLOB * sizeof(*call->word));
 	memcpy(&call->word[WIRE_AT_REG], frame->general, WIRE_REGS * sizeof(*call->word));
 	if (stack > WIRE_STACK)
 		stack = WIRE_STACK;
