@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +30,9 @@
  * that reads from a slow store has answers by then. */
 #define LOOKS_USERS 8 /* of users whose threads wait */
 #define LOOKS_ALL   18
-#define THREADS_MAX 64  /* that may stand still at once, and are looked at */
-#define WAITERS_MAX 256 /* for files */
+#define THREADS_MAX 64 /* that may stand still at once, and are looked at */
+#define USERS_MAX   64
+#define STACK_SIZE  65536
 
 #define FUSE_CTL_SUPER_MAGIC 0x65735543
 
@@ -40,11 +42,20 @@ struct waiting {
 	unsigned long long ran_ns;
 };
 
-/* A thread of anybody's that waits for a file. */
-struct waiter {
-	pid_t pid, tid;
+/* Something that a process is asked, by a thread that may never come back. */
+struct question {
+	pid_t pid;
+	atomic_bool answered; /* by the thread, which has left the rest alone since */
+	atomic_flag left;     /* by one of two: the other one frees it */
+	bool waits;           /* a thread of it, for a file */
 	uid_t user;
-	unsigned long long ran_ns;
+};
+
+/* A process that may have its mappings locked. */
+struct suspect {
+	struct suspect *next;
+	struct question *memory;  /* not answered */
+	struct question *threads; /* NULL: not asked */
 };
 
 struct watch {
@@ -53,12 +64,40 @@ struct watch {
 	struct waiting waiting[THREADS_MAX];
 	size_t n_waiting;
 	unsigned looks; /* in a row at which it stood still */
-	struct waiter waiters[WAITERS_MAX];
-	size_t n_waiters; /* since the first of these looks, without having run */
+	struct suspect *suspects;
+	bool unasked;           /* there was no thread for all questions */
+	uid_t users[USERS_MAX]; /* of suspects that wait for files */
+	size_t n_users;
 };
 
 static int socket_of_news = -1;
 static pid_t owner;
+
+static void question_drop(struct question *question)
+{
+	if (question && atomic_flag_test_and_set(&question->left))
+		free(question);
+}
+
+static void question_answer(struct question *question)
+{
+	atomic_store(&question->answered, true);
+	question_drop(question);
+}
+
+static bool is_answered(struct question *question)
+{
+	return question && atomic_load(&question->answered);
+}
+
+static bool user_waits(const struct watch *watch, uid_t user)
+{
+	for (size_t i = 0; i < watch->n_users; i++) {
+		if (watch->users[i] == user)
+			return true;
+	}
+	return false;
+}
 
 /* ---- who waits for a probe ------------------------------------------------------------------ */
 
@@ -135,10 +174,34 @@ static bool stands_still(struct watch *watch)
 	return still;
 }
 
-/* ---- who waits for a file ------------------------------------------------------------------- */
+/* ---- whose mappings are locked --------------------------------------------------------------- */
+
+/*
+ * Either question may have no answer: the first of who has his mappings locked, both of who is in
+ * an exec that is never over. So each is asked by a thread of its own, which is left behind: no
+ * process can be made now. Every process is asked, since whoever stops the machine can have any
+ * number of others that wait for files, or whose first thread has ended.
+ */
+static void *ask_memory(void *data)
+{
+	struct question *question = data;
+	AT_END(process_list_end) DIR *threads = NULL;
+	pid_t tid = question->pid;
+	char byte;
+	struct iovec to = { &byte, 1 }, from = { (void *)1, 1 };
+
+	/* nothing is there; to find that out takes the lock that a probe waits for */
+	while (tid && process_vm_readv(tid, &to, 1, &from, 1, 0) < 0 && errno == ESRCH) {
+		if (!threads)
+			threads = process_list(question->pid);
+		tid = process_next(threads);
+	}
+	question_answer(question);
+	return NULL;
+}
 
 /* For a page, or for FUSE itself: the function that a thread sleeps in, by the names of Linux 5.15
- * to 6.18. Other files of a process tell more, and may wait for an exec that is never over. */
+ * to 6.18. */
 static bool waits_for_file(pid_t pid, pid_t tid)
 {
 	static const char *const functions[] = { "folio_",      "__folio_", "wait_on_page",
@@ -153,137 +216,122 @@ static bool waits_for_file(pid_t pid, pid_t tid)
 	return false;
 }
 
-/* Root's where a process lets nobody look into it. */
+/* Also of one that lets nobody look into it, whose folder is root's. */
 static uid_t user_of(pid_t pid)
 {
+	uid_t user = 0;
 	struct stat st;
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
-	return stat(path, &st) ? 0 : st.st_uid;
+	if (!stat(path, &st))
+		user = st.st_uid;
+	if (!user)
+		process_status(pid, 0, "Uid: %u", &user);
+	return user;
 }
 
-static void find_waiters_of(struct watch *watch, pid_t pid)
+static void *ask_threads(void *data)
 {
-	AT_END(process_list_end) DIR *threads = process_list(pid);
+	struct question *question = data;
+	AT_END(process_list_end) DIR *threads = process_list(question->pid);
 	pid_t tid;
 
-	while (watch->n_waiters < WAITERS_MAX && (tid = process_next(threads))) {
-		struct waiter *waiter = &watch->waiters[watch->n_waiters];
-
-		if (!waits_for_file(pid, tid) || !thread_ran(pid, tid, &waiter->ran_ns))
-			continue;
-		waiter->pid = pid;
-		waiter->tid = tid;
-		waiter->user = user_of(pid);
-		watch->n_waiters++;
-	}
-}
-
-static void find_waiters(struct watch *watch)
-{
-	AT_END(process_list_end) DIR *processes = process_list(0);
-	pid_t pid;
-
-	watch->n_waiters = 0;
-	while ((pid = process_next(processes))) {
-		if (pid != watch->pid)
-			find_waiters_of(watch, pid);
-	}
-}
-
-/* Those that wait no more, or have run, are none. */
-static void keep_waiters(struct watch *watch)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < watch->n_waiters; i++) {
-		const struct waiter waiter = watch->waiters[i];
-		unsigned long long ran_ns;
-
-		if (waits_for_file(waiter.pid, waiter.tid) &&
-		    thread_ran(waiter.pid, waiter.tid, &ran_ns) && ran_ns == waiter.ran_ns)
-			watch->waiters[n++] = waiter;
-	}
-	watch->n_waiters = n;
-}
-
-/* ---- whose mappings are locked --------------------------------------------------------------- */
-
-#define LOCKED_NS  300000000
-#define STACK_SIZE 65536
-
-struct asked {
-	pid_t pid;
-	int answer; /* it is closed */
-};
-
-/* Nothing is there; to find that out takes the lock that a probe waits for. */
-static void *ask(void *data)
-{
-	struct asked *asked = data;
-	char byte;
-	struct iovec to = { &byte, 1 }, from = { (void *)1, 1 };
-
-	process_vm_readv(asked->pid, &to, 1, &from, 1, 0);
-	close(asked->answer);
-	free(asked);
+	while (!question->waits && (tid = process_next(threads)))
+		question->waits = waits_for_file(question->pid, tid);
+	question->user = user_of(question->pid);
+	question_answer(question);
 	return NULL;
 }
 
-/* By a thread, which is left behind: no process can be made now. What ends when it has an answer,
- * or -1. */
-static int ask_aside(pid_t pid)
+static struct question *ask_aside(struct watch *watch, void *(*ask)(void *), pid_t pid)
 {
-	struct asked *asked = xcalloc(1, sizeof(*asked));
+	struct question *question = xcalloc(1, sizeof(*question));
 	pthread_attr_t attr;
 	pthread_t thread;
-	int pair[2], r;
+	int r;
 
-	if (pipe2(pair, O_CLOEXEC)) {
-		free(asked);
-		return -1;
-	}
-	*asked = (struct asked){ pid, pair[1] };
+	question->pid = pid;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	r = pthread_create(&thread, &attr, ask, asked);
+	r = pthread_create(&thread, &attr, ask, question);
 	pthread_attr_destroy(&attr);
-	if (r) {
-		close(pair[1]);
-		free(asked);
-	}
-	return pair[0];
+	if (!r)
+		return question;
+	watch->unasked = true;
+	free(question);
+	return NULL;
 }
 
-/* Others wait for their files, and nobody waits for them. All are asked at once. */
-static void keep_locked(struct watch *watch)
+/* One that has given no answer since some time before is not asked once more. */
+static bool is_suspect(const struct watch *watch, pid_t pid)
 {
-	const struct timespec moment = { .tv_nsec = LOCKED_NS };
-	struct pollfd answers[WAITERS_MAX];
-	size_t n = 0;
-
-	for (size_t i = 0; i < watch->n_waiters; i++)
-		answers[i] = (struct pollfd){ .fd = ask_aside(watch->waiters[i].pid) };
-	nanosleep(&moment, NULL);
-	for (size_t i = 0; i < watch->n_waiters; i++) {
-		if (answers[i].fd < 0)
-			continue;
-		if (!poll(&answers[i], 1, 0))
-			watch->waiters[n++] = watch->waiters[i];
-		close(answers[i].fd);
-	}
-	watch->n_waiters = n;
-}
-
-static bool user_waits(const struct watch *watch, uid_t user)
-{
-	for (size_t i = 0; i < watch->n_waiters; i++) {
-		if (watch->waiters[i].user == user)
+	for (const struct suspect *at = watch->suspects; at; at = at->next) {
+		if (at->memory->pid == pid)
 			return true;
 	}
 	return false;
+}
+
+static void ask_all(struct watch *watch)
+{
+	AT_END(process_list_end) DIR *processes = process_list(0);
+	struct question *memory;
+	struct suspect *suspect;
+	pid_t pid;
+
+	watch->unasked = false;
+	while ((pid = process_next(processes))) {
+		if (pid == watch->pid || is_suspect(watch, pid))
+			continue;
+		memory = ask_aside(watch, ask_memory, pid);
+		if (!memory)
+			continue;
+		suspect = xcalloc(1, sizeof(*suspect));
+		*suspect = (struct suspect){ .next = watch->suspects, .memory = memory };
+		watch->suspects = suspect;
+	}
+}
+
+/* Whose mappings have not been locked all the time is none. */
+static void drop_suspects(struct watch *watch)
+{
+	struct suspect **at = &watch->suspects, *suspect;
+
+	while ((suspect = *at)) {
+		if (!is_answered(suspect->memory)) {
+			at = &suspect->next;
+			continue;
+		}
+		*at = suspect->next;
+		question_drop(suspect->memory);
+		question_drop(suspect->threads);
+		free(suspect);
+	}
+}
+
+/* What was answered before is of an earlier time. */
+static void ask_suspects(struct watch *watch)
+{
+	for (struct suspect *at = watch->suspects; at; at = at->next) {
+		if (is_answered(at->threads)) {
+			question_drop(at->threads);
+			at->threads = NULL;
+		}
+		if (!at->threads)
+			at->threads = ask_aside(watch, ask_threads, at->memory->pid);
+	}
+}
+
+static void find_users(struct watch *watch)
+{
+	watch->n_users = 0;
+	for (const struct suspect *at = watch->suspects; at; at = at->next) {
+		if (is_answered(at->threads) && at->threads->waits && watch->n_users < USERS_MAX &&
+		    !user_waits(watch, at->threads->user))
+			watch->users[watch->n_users++] = at->threads->user;
+	}
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */
@@ -362,13 +410,15 @@ static void look(void *data, int socket)
 	/* an end that waits for a probe to be taken away is none yet */
 	while (poll(&end, 1, watch->looks ? AGAIN_MS : LOOK_MS) <= 0) {
 		watch->looks = stands_still(watch) ? watch->looks + 1 : 0;
+		drop_suspects(watch);
 		if (watch->looks == 1)
-			find_waiters(watch);
-		else if (watch->looks)
-			keep_waiters(watch);
-		if (watch->looks == LOOKS_USERS)
-			keep_locked(watch);
-		if (watch->looks >= LOOKS_USERS && watch->n_waiters)
+			ask_all(watch);
+		if (watch->looks == LOOKS_USERS - 1)
+			ask_suspects(watch);
+		if (watch->looks >= LOOKS_USERS)
+			find_users(watch);
+		if (watch->looks >= LOOKS_USERS &&
+		    (watch->n_users || (watch->looks >= LOOKS_ALL && watch->unasked)))
 			end_connections(watch);
 	}
 	_exit(0);

@@ -8,10 +8,12 @@
  * be that server. Until it answers there is no new process on the machine, so none by which root
  * could end that. It is the same where probes are taken away, at the end of a killed cuscope, too.
  *
- * So a process looks once a second whether a thread of this one stands still there. Five seconds
- * later, where there are threads that have waited for a file without a break since then, it ends
- * the connections of FUSE on which an answer is waited for: those of these threads' users, and,
- * where that was not all, after ten those of all users but root. Who served them has to mount them
+ * So a process looks once a second whether a thread of this one stands still there. Then it asks
+ * every process for its memory, which waits for the lock. Five seconds later, where some have not
+ * answered since, and a thread of theirs waits for a file, it ends the connections of FUSE on which
+ * an answer is waited for: those of these processes' users, and, where that was not all, after ten
+ * those of all users but root. It is in the way of none of this that others wait, however many, or
+ * are in an exec that is never over, which is not told either. Who served them has to mount them
  * anew: that is why it is not sooner.
  */
 #pragma once

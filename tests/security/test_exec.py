@@ -13,6 +13,7 @@ import time
 import checks
 from harness import Failure, Places, Skip, alone, wait_until
 from node import Node
+from test_hang import check_locked_mappings
 
 LIMIT = 25  # seconds: the server ends later
 SERVED = 60
@@ -114,3 +115,11 @@ def test_an_exec_that_is_never_over_holds_up_no_node_agent(case):
         time.sleep(1.5)
         status, _, said = node.get("/healthz")[:3]
         checks.equal(f"health ({said})", 200, status)
+
+
+@alone
+def test_an_exec_that_is_never_over_keeps_no_mappings_locked(case):
+    """Who looks for a process whose locked mappings stop the machine asks others, too."""
+    with server(case) as file:
+        executes(case, file)
+        check_locked_mappings(case)

@@ -291,11 +291,10 @@ def test_doctor_does_not_look_into_a_folder_that_a_user_serves(case):
     checks.contains("doctor's page", "cost of a call", process.out())
 
 
-@alone
-def test_a_probe_that_waits_for_locked_mappings_does_not_stop_the_machine(case):
+def check_locked_mappings(case):
     """A user's process has the lock of its mappings as long as his FUSE takes nothing of what it has written there, and has the command's
     library mapped. No process of the machine can fork while a probe waits for that lock."""
-    folder = case.path("mount")
+    folder = case.path("locked")
     os.makedirs(folder)
     os.makedirs(case.path("lib"))
     library = shutil.copy(Places.simcuda("push", "libcuda.so.1"), case.path("lib"))
@@ -341,3 +340,34 @@ def test_a_probe_that_waits_for_locked_mappings_does_not_stop_the_machine(case):
         checks.contains("what was ended", "FUSE connection [0-9]+ of user 1234 was ended", result.err)
     if not 3 < took < 12:  # a training that reads from a slow store is not to lose it
         raise Failure(f"it took {took:.1f} s")
+
+
+@alone
+def test_a_probe_that_waits_for_locked_mappings_does_not_stop_the_machine(case):
+    check_locked_mappings(case)
+
+
+@alone
+def test_nor_where_hundreds_of_threads_wait_for_files(case):
+    """They were there first, and hide the one that waits with its mappings locked from nobody."""
+    folder = case.path("many")
+    os.makedirs(folder)
+    server = case.program("hostile-fuse", folder, pages_of(case), 60, 1234, -2, name="server-of-many")
+    wait_until(lambda: "ready" in server.out() or server.process.poll() is not None, "the server of many")
+    if "ready" not in server.out():
+        raise Skip(f"FUSE cannot be mounted here: {server.err()}")
+    os.chmod(case.folder, 0o755)
+    env = case.environment()
+    env.pop("SAMPLE_COUNTS", None)
+    script = ("import os, threading; close = lambda: os.close(os.open(os.sys.argv[1], os.O_RDONLY)); "
+              "[threading.Thread(target=close).start() for _ in range(600)]; print('waits', flush=True)")
+    many = case.start("setpriv", "--reuid", "1234", "--regid", "1234", "--clear-groups", "/usr/bin/python3", "-c", script,
+                      os.path.join(folder, "file"), name="many", env=env)
+    try:
+        wait_until(lambda: "waits" in many.out(), "the threads")
+        check_locked_mappings(case)
+    finally:
+        server.process.kill()
+        server.process.wait()
+        subprocess.run(["umount", "-l", folder], stderr=subprocess.DEVNULL, check=False)
+        many.process.kill()
