@@ -324,18 +324,6 @@ bool person_mounts_are_roots(pid_t pid)
 
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
-/* Text of a file below /proc/PID; false where it cannot be read. */
-static bool read_text(int folder, const char *name, char *text, size_t size)
-{
-	int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
-
-	if (fd >= 0)
-		close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	return n >= 0;
-}
-
 static bool read_ids(const char *line, const char *format, uint32_t ids[3])
 {
 	return sscanf(line, format, &ids[0], &ids[1], &ids[2]) == 3;
@@ -392,7 +380,7 @@ static bool read_all(int folder, pid_t pid, pid_t tid, struct sight *sight)
 	sight->start_time = stat.start_time;
 	sight->parent = stat.parent;
 	sight->of_kernel = stat.flags & PF_KTHREAD;
-	read_text(folder, "attr/current", sight->label, sizeof(sight->label));
+	process_look(pid, PROCESS_TEXT, "attr/current", sight->label, sizeof(sight->label) - 1);
 	/* by its number, which is not another's: it is still there when that has been looked at */
 	if (!read_namespace(pid, "ns/user", &sight->user_namespace) ||
 	    !read_namespace(pid, "ns/pid", &sight->pid_namespace) ||

@@ -91,6 +91,23 @@ def test_an_exec_that_begins_meanwhile_holds_up_no_recording(case):
 
 
 @alone
+def test_an_exec_of_who_a_target_waits_for_holds_up_no_recording(case):
+    """It begins while who that is is looked at, and whether the target could do so as well."""
+    path = case.path("waker.cuscope")
+    with server(case) as file:
+        target = case.program("hostile-execs", file, "wakers", 20, name="target", stdin=subprocess.PIPE)
+        wait_until(lambda: "ready" in target.out() or target.process.poll() is not None, "the target", 60)
+        process = case.cuscope("record", "-p", target.pid, "--stacks", "--host-waits", "--duration", 12, "-o", path)
+        time.sleep(2)
+        target.process.stdin.write(b"\n")
+        target.process.stdin.flush()
+        try:
+            checks.equal("status", 0, ended(process))
+        finally:
+            target.process.kill()
+
+
+@alone
 def test_an_exec_that_is_never_over_keeps_nobody_from_being_recorded_inside(case):
     """What writes into a process asks who else has its memory: of all processes, one by one."""
     path = case.path("inside.cuscope")

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../programs/own_root.h"
+#include "base/process.h"
 #include "probe/person.h"
 
 static struct sight user(uint32_t id)
@@ -143,6 +144,25 @@ static void test_what_processes_tell(void **state)
 		end(apart);
 }
 
+static bool label_asked;
+
+static ssize_t note_look(pid_t pid, enum process_look how, const char *name, void *to, size_t bytes)
+{
+	label_asked |= !strcmp(name, "attr/current");
+	return process_look_here(pid, how, name, to, bytes);
+}
+
+/* The kernel tells it only when no exec is under way: whoever has processes for that is asked. */
+static void test_its_label_is_not_waited_for(void **state)
+{
+	struct sight sight;
+
+	process_look_by(note_look);
+	assert_true(sight_read(getpid(), 0, &sight));
+	process_look_by(process_look_here);
+	assert_true(label_asked);
+}
+
 static void test_who_is_gone_has_none(void **state)
 {
 	struct sight sight;
@@ -161,6 +181,7 @@ int main(void)
 		cmocka_unit_test(test_each_id_counts),
 		cmocka_unit_test(test_so_does_all_else),
 		cmocka_unit_test(test_what_processes_tell),
+		cmocka_unit_test(test_its_label_is_not_waited_for),
 		cmocka_unit_test(test_who_is_gone_has_none),
 	};
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 #include "probe/account.h"
@@ -351,13 +352,14 @@ static bool may_judge(struct wakers *w, uint64_t now_ns)
  */
 static bool is_own_or_ends(const struct waker *waker)
 {
-	char path[64], exe[4097] = "", own[4097] = "";
+	char exe[4097] = "", own[4097] = "";
+	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", waker->pid);
 	if (waker->sight.parent == getpid())
 		return true;
-	if (readlink(path, exe, sizeof(exe) - 1) < 0)
-		return errno == ENOENT || errno == ESRCH;
+	n = process_look(waker->pid, PROCESS_LINK, "exe", exe, sizeof(exe) - 1);
+	if (n < 0)
+		return n == -ENOENT || n == -ESRCH;
 	return !strncmp(exe, "/memfd:cuscope", 14) ||
 	       (readlink("/proc/self/exe", own, sizeof(own) - 1) > 0 && !strcmp(exe, own));
 }
