@@ -47,7 +47,7 @@ fold_directions FOLD_SECTION;
 /* Of hooks of one's own, by plan. */
 FOLD_STORAGE MAP(ARRAY, 1, __u32, struct wire_hook_table) fold_hook_tables FOLD_SECTION;
 
-FOLD_MAP(fold_born, __u32, __u64); /* when a tgid was first seen, until its exec or exit */
+FOLD_MAP(fold_born, __u32, struct fold_born); /* by tgid, until its exec or exit */
 FOLD_MAP(fold_processes, struct fold_process_key, struct fold_process);
 FOLD_MAP(fold_totals, struct fold_process_key, struct fold_totals);
 FOLD_MAP(fold_live, struct fold_memory_key, struct fold_allocation);

@@ -6,7 +6,7 @@
 #include "bpf/wire.h"
 
 #define MAX_THREADS 8192
-#define MAX_TARGETS 16384
+#define MAX_TARGETS WIRE_TARGETS_MAX
 #define MAX_INSIDE  4096
 
 /* See enum lost_reason: the numbers are part of the wire. */

@@ -34,7 +34,7 @@ static __always_inline int seen_to_by_the_other(struct task_struct *task, enum s
 static __always_inline void process_forked(struct task_struct *parent, struct task_struct *child)
 {
 	__u32 from = BPF_CORE_READ(parent, tgid), to = BPF_CORE_READ(child, tgid);
-	__u32 *flags, inherited;
+	__u32 *flags;
 
 	if (from == to || seen_to_by_the_other(child, SEEN_FORK, 0)) /* a thread */
 		return;
@@ -42,9 +42,7 @@ static __always_inline void process_forked(struct task_struct *parent, struct ta
 	flags = bpf_map_lookup_elem(&targets, &from);
 	if (!flags || !(*flags & TARGET_FOLLOW))
 		return;
-	inherited = *flags;
-	if (bpf_map_update_elem(&targets, &to, &inherited, BPF_ANY))
-		count_lost(LOST_TARGETS_FULL);
+	target_make(to, *flags, user_of(child));
 	emit_process(WIRE_FORK, bpf_get_current_pid_tgid(), to, 0, WAKE_IF_FULL);
 }
 
@@ -109,5 +107,5 @@ static __always_inline void thread_exited(struct task_struct *task)
 	/* With --all and --cgroup the last thread may have made no call: user space knows. */
 	if (known || told_of)
 		emit_process(WIRE_EXIT, id, 0, 0, known ? WAKE_NOW : WAKE_IF_FULL);
-	bpf_map_delete_elem(&targets, &tgid);
+	target_drop(tgid);
 }

@@ -80,18 +80,36 @@ static __always_inline int comm_matches(struct map_scratch *s, const char comm[1
 	return name_in_buffer_matches(16);
 }
 
-/* Whether the name of the current process, which has just changed, makes it a target now. */
-static __always_inline int target_by_name(__u32 tgid, int matches)
+static __always_inline void target_drop(__u32 tgid)
 {
-	__u32 flags = settings.follow ? TARGET_FOLLOW : 0;
+	const __u32 *flags = bpf_map_lookup_elem(&targets, &tgid);
+	__u32 user = flags ? *flags >> TARGET_USER_SHIFT : 0;
 
-	if (!matches || tgid == settings.self_tgid || bpf_map_lookup_elem(&targets, &tgid))
-		return 0;
-	if (bpf_map_update_elem(&targets, &tgid, &flags, BPF_ANY)) {
+	if (flags && !bpf_map_delete_elem(&targets, &tgid))
+		user_rows_change(&state.targets, user, -1ull);
+}
+
+/* What has the number from a process whose end was missed is dropped. False: there is no room. */
+static __always_inline int target_make(__u32 tgid, __u32 flags, __u32 user)
+{
+	__u32 value = (flags & TARGET_FLAGS) | user << TARGET_USER_SHIFT;
+
+	target_drop(tgid);
+	if (!user_may_have_more(&state.targets, user, MAX_TARGETS) ||
+	    bpf_map_update_elem(&targets, &tgid, &value, BPF_NOEXIST)) {
 		count_lost(LOST_TARGETS_FULL);
 		return 0;
 	}
+	user_rows_change(&state.targets, user, 1);
 	return 1;
+}
+
+/* Whether the name of a process, which has just changed, makes it a target now. */
+static __always_inline int target_by_name(struct task_struct *task, __u32 tgid, int matches)
+{
+	if (!matches || tgid == settings.self_tgid || bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
+	return target_make(tgid, settings.follow ? TARGET_FOLLOW : 0, user_of(task));
 }
 
 /* Another program on this CPU has the buffer for a moment: rather one process too many. */
@@ -110,7 +128,7 @@ static __always_inline int target_by_exec(__u32 tgid)
 		          file_name_matches(BPF_CORE_READ(task, mm, exe_file));
 		buffer_release(&s->busy);
 	}
-	return target_by_name(tgid, matches);
+	return target_by_name(task, tgid, matches);
 }
 
 /* A process has the name of its first thread; others may have names of their own. */
@@ -128,7 +146,7 @@ static __always_inline void process_renamed(struct task_struct *task, const char
 		matches = comm_matches(s, comm);
 		buffer_release(&s->busy);
 	}
-	if (target_by_name(tgid, matches))
+	if (target_by_name(task, tgid, matches))
 		emit_process(WIRE_NAMED, (__u64)tgid << 32 | tgid, 0, 0, WAKE_NOW);
 }
 

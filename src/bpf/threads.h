@@ -40,21 +40,30 @@ static __always_inline int target_matches(__u32 tgid)
 	return settings.cgroup && bpf_current_task_under_cgroup(&cgroups, 0) == 1;
 }
 
+static __always_inline void process_first_seen(__u32 tgid)
+{
+	struct fold_born born = { .born_ns = bpf_ktime_get_ns(), .user = user_current() };
+
+	if (user_may_have_more(&state.born, born.user, FOLD_BORN_ROOM) &&
+	    !bpf_map_update_elem(&fold_born, &tgid, &born, BPF_NOEXIST))
+		user_rows_change(&state.born, born.user, 1);
+}
+
 /* When the current process was first seen: see wire_fold.h. */
 static __always_inline __u64 process_born(__u32 tgid)
 {
-	__u64 now = bpf_ktime_get_ns(), *born;
+	struct fold_born *born;
 
 	if (!FOLDING)
 		return 0;
 	born = bpf_map_lookup_elem(&fold_born, &tgid);
 	if (born)
-		return *born;
-	bpf_map_update_elem(&fold_born, &tgid, &now, BPF_NOEXIST);
+		return born->born_ns;
+	process_first_seen(tgid);
 	born = bpf_map_lookup_elem(&fold_born, &tgid); /* another thread's, if it was first */
 	if (!born)
 		count_lost(LOST_THREADS_FULL);
-	return born ? *born : 0;
+	return born ? born->born_ns : 0;
 }
 
 /*
@@ -75,8 +84,11 @@ static __always_inline void process_uses_cuda(__u32 tgid)
 
 static __always_inline void process_over(__u32 tgid)
 {
-	if (FOLDING)
-		bpf_map_delete_elem(&fold_born, &tgid);
+	const struct fold_born *born = FOLDING ? bpf_map_lookup_elem(&fold_born, &tgid) : 0;
+	__u32 user = born ? born->user : 0;
+
+	if (born && !bpf_map_delete_elem(&fold_born, &tgid))
+		user_rows_change(&state.born, user, -1ull);
 }
 
 /* Modules of a process of which an agent tells, a bit each; 0: of none, and never did. */

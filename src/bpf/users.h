@@ -15,7 +15,7 @@ struct {
 	__type(value, __u32);
 } uid_ranges SEC(".maps");
 
-/* The place of a thread's user in wire_state.user_rows and the like; 0: root, who has no share. */
+/* The place of a thread's user in wire_rows and the like; 0: root, who has no share. */
 #ifndef user_current
 static __attribute__((noinline)) __u32 user_of(struct task_struct *task)
 {
@@ -63,4 +63,17 @@ static __always_inline int user_has_room(__u32 user)
 	__s64 free = MAX_THREADS - state.threads;
 
 	return !user || state.user_threads[BOUNDED(user, WIRE_USERS - 1)] < 3 * free;
+}
+
+static __always_inline void user_rows_change(struct wire_rows *rows, __u32 user, __u64 more)
+{
+	asm volatile("" : "+r"(more)); /* see FOLD_ADD */
+	__sync_fetch_and_add(&rows->all, more);
+	__sync_fetch_and_add(&rows->of[BOUNDED(user, WIRE_USERS - 1)], more);
+}
+
+/* The same as of threads, of a map with room for `most`. */
+static __always_inline int user_may_have_more(const struct wire_rows *rows, __u32 user, __s64 most)
+{
+	return !user || rows->of[BOUNDED(user, WIRE_USERS - 1)] < 3 * (most - rows->all);
 }

@@ -445,6 +445,11 @@ enum target_flags {
 	TARGET_FOLLOW = 1 << 1, /* its children are targets, with the same flags */
 };
 
+/* What follows the flags in the map "targets": in whose share it is, see users.h. */
+#define WIRE_TARGETS_MAX  16384
+#define TARGET_USER_SHIFT 16
+#define TARGET_FLAGS      ((1u << TARGET_USER_SHIFT) - 1)
+
 /* Read-only once loaded: what is not asked for is removed by the verifier. */
 struct wire_settings {
 	__u8 never;          /* 0; keeps a path that is never taken: see cuscope.bpf.c */
@@ -489,6 +494,11 @@ struct wire_uids {
 /* Of processes: few share one, and by `kernels_mix` nobody can choose whose. A power of two. */
 #define WIRE_KERNELS_SLOTS 16384u
 
+/* Of a map that users share: rows in it, and of them each user's. */
+struct wire_rows {
+	__s64 all, of[WIRE_USERS];
+};
+
 /* Written by both sides while running. */
 struct wire_state {
 	__u64 lost[WIRE_LOST];  /* by enum lost_reason of src/trace/event.h */
@@ -502,6 +512,7 @@ struct wire_state {
 	__s64 user_rows[WIRE_USERS];
 	__s64 threads; /* in the map, and by user */
 	__s64 user_threads[WIRE_USERS];
+	struct wire_rows targets, born; /* of "targets" and "fold_born" */
 	__u64 lost_stacks;     /* of allocations that are folded, and of hooks: no slot was free */
 	__u64 stacks_left_out; /* of allocations that came too fast for their stacks */
 	__u64 driver_tells;    /* not 0: runtime calls without a return are left out, since the */

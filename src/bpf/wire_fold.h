@@ -150,6 +150,13 @@ struct fold_count {
 	__u64 count, bytes;
 };
 
+/* Map "fold_born": when a process was first seen, and in whose share it is. */
+#define FOLD_BORN_ROOM 16384
+struct fold_born {
+	__u64 born_ns;
+	__u32 user, reserved;
+};
+
 /* Map "fold_totals". */
 struct fold_totals {
 	struct fold_count allocated, freed, replaced, context, untracked;

@@ -94,6 +94,7 @@ struct capture {
 
 	pid_t *target_pids; /* processes by pid or name that have not ended */
 	size_t n_target_pids;
+	size_t n_left_out; /* that were there at the begin, and had no room */
 	pid_t *ended_pids; /* of those, whose end has not been told of yet */
 	size_t n_ended_pids;
 	struct told_processes told_seccomp;  /* that only entries are recorded of */

@@ -96,9 +96,12 @@ static int find_running(struct capture *c, struct err *err)
 
 	do {
 		before = c->n_target_pids;
+		c->n_left_out = 0; /* the same ones again */
 		r = target_each(&c->options.target, capture_target_runs, c, err);
 	} while (!r && c->options.target.kind == TARGET_NAME && c->n_target_pids > before &&
 	         ++passes < PASSES_MAX);
+	__atomic_fetch_add(&programs_state(c->programs)->lost[LOST_TARGETS_FULL], c->n_left_out,
+	                   __ATOMIC_RELAXED);
 	return r;
 }
 
@@ -346,10 +349,14 @@ static int capture_target_runs(void *data, pid_t pid)
 		return -EINTR;
 	if (is_target(c, pid))
 		return 0;
-	if (kind == TARGET_PIDS || kind == TARGET_NAME) {
-		r = programs_target_add(c->programs, pid, flags);
-		target_add(c, pid);
+	if (kind == TARGET_NAME && !programs_target_found(c->programs, pid, flags)) {
+		c->n_left_out++;
+		return 0;
 	}
+	if (kind == TARGET_PIDS)
+		r = programs_target_add(c->programs, pid, flags);
+	if (kind == TARGET_PIDS || kind == TARGET_NAME)
+		target_add(c, pid);
 	if (process_is_over(pid)) { /* its end was seen before this: its pid may be used again */
 		programs_target_remove(c->programs, pid);
 		target_remove(c, pid);

@@ -50,7 +50,7 @@ static const struct room {
 	uint32_t entries;
 } rooms[] = {
 	{ "fold_plans", EVERY_TOOL, WIRE_HOOKS_MAX },
-	{ "fold_born", EVERY_TOOL, 16384 },
+	{ "fold_born", EVERY_TOOL, FOLD_BORN_ROOM },
 	{ "fold_processes", FOLD_TOOL_MEMORY | FOLD_TOOL_COPIES, 16384 },
 	{ "fold_totals", FOLD_TOOL_MEMORY, 16384 },
 	{ "fold_live", FOLD_TOOL_MEMORY, LIVE_ROOM },
@@ -282,16 +282,27 @@ void fold_close_capture(struct programs *programs, uint64_t number)
 
 uint64_t fold_process_born(struct programs *programs, uint32_t tgid, uint64_t now_ns)
 {
+	struct wire_rows *rows = &programs_state(programs)->born;
 	int map = programs_map(programs, "fold_born");
-	uint64_t born_ns;
+	struct fold_born born;
 
-	bpf_map_update_elem(map, &tgid, &now_ns, BPF_NOEXIST);
-	return bpf_map_lookup_elem(map, &tgid, &born_ns) ? now_ns : born_ns;
+	if (!bpf_map_lookup_elem(map, &tgid, &born))
+		return born.born_ns;
+	born = (struct fold_born){ .born_ns = now_ns,
+		                   .user = programs_user(programs, (pid_t)tgid) };
+	if (programs_may_have_more(rows, born.user, FOLD_BORN_ROOM) &&
+	    !bpf_map_update_elem(map, &tgid, &born, BPF_NOEXIST))
+		programs_rows_change(rows, born.user, 1);
+	return bpf_map_lookup_elem(map, &tgid, &born) ? now_ns : born.born_ns;
 }
 
 void fold_process_over(struct programs *programs, uint32_t tgid)
 {
-	bpf_map_delete_elem(programs_map(programs, "fold_born"), &tgid);
+	int map = programs_map(programs, "fold_born");
+	struct fold_born born;
+
+	if (!bpf_map_lookup_elem(map, &tgid, &born) && !bpf_map_delete_elem(map, &tgid))
+		programs_rows_change(&programs_state(programs)->born, born.user, -1);
 }
 
 bool fold_hook_plan(struct programs *programs, uint16_t hook, struct fold_plan *plan)

@@ -103,7 +103,15 @@ int programs_map(const struct programs *programs, const char *name);
  */
 void programs_inside_set(struct programs *programs, pid_t tgid, uint64_t modules);
 
+/* In whose share of a map a process is: as bpf/users.h has it. */
+uint32_t programs_user(struct programs *programs, pid_t tgid);
+bool programs_may_have_more(const struct wire_rows *rows, uint32_t user, int64_t most);
+void programs_rows_change(struct wire_rows *rows, uint32_t user, int64_t more);
+
+/* One that root has named: in nobody's share, unless it is one already. */
 int programs_target_add(struct programs *programs, pid_t tgid, uint32_t flags);
+/* One that was found: false where its user has his share, or there is no room. */
+bool programs_target_found(struct programs *programs, pid_t tgid, uint32_t flags);
 void programs_target_remove(struct programs *programs, pid_t tgid);
 
 /* Whether a process is one now: added, or followed from its parent's fork on. */

@@ -11,14 +11,75 @@
 #include "base/clock.h"
 #include "base/xalloc.h"
 #include "probe/bpf_call.h"
+#include "probe/helper.h"
+#include "probe/person.h"
 
 #define IDS_MAX 32768 /* twice what a map holds: a key that goes away makes it begin anew */
 
+/* ---- shares ---------------------------------------------------------------------------------- */
+
+uint32_t programs_user(struct programs *p, pid_t tgid)
+{
+	uint64_t person = helper_person_of_owner((uint32_t)tgid);
+	bool is_uid = !(person & (PERSON_NAMESPACE | PERSON_RANGE));
+	uint32_t user = is_uid ? (uint32_t)person : ~(uint32_t)person;
+	uint32_t slot = user * programs_state(p)->kernels_mix >> 20;
+
+	return !user ? 0 : slot ? slot : 1;
+}
+
+bool programs_may_have_more(const struct wire_rows *rows, uint32_t user, int64_t most)
+{
+	int64_t all = __atomic_load_n(&rows->all, __ATOMIC_RELAXED);
+	int64_t its = __atomic_load_n(&rows->of[user % WIRE_USERS], __ATOMIC_RELAXED);
+
+	return !user || its < 3 * (most - all);
+}
+
+void programs_rows_change(struct wire_rows *rows, uint32_t user, int64_t more)
+{
+	__atomic_fetch_add(&rows->all, more, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&rows->of[user % WIRE_USERS], more, __ATOMIC_RELAXED);
+}
+
+/* ---- targets --------------------------------------------------------------------------------- */
+
+static int add_new(struct programs *p, uint32_t tgid, uint32_t flags, uint32_t user)
+{
+	uint32_t value = (flags & TARGET_FLAGS) | user << TARGET_USER_SHIFT;
+
+	if (bpf_map_update_elem(programs_map(p, "targets"), &tgid, &value, BPF_NOEXIST))
+		return -errno;
+	programs_rows_change(&programs_state(p)->targets, user, 1);
+	return 0;
+}
+
+/* Whether it is one already, with other flags from now on. */
+static bool change(struct programs *p, uint32_t tgid, uint32_t flags)
+{
+	int map = programs_map(p, "targets");
+	uint32_t value;
+
+	if (bpf_map_lookup_elem(map, &tgid, &value))
+		return false;
+	value = (value & ~TARGET_FLAGS) | (flags & TARGET_FLAGS);
+	return !bpf_map_update_elem(map, &tgid, &value, BPF_EXIST);
+}
+
 int programs_target_add(struct programs *p, pid_t tgid, uint32_t flags)
 {
-	uint32_t key = tgid;
+	return change(p, (uint32_t)tgid, flags) ? 0 : add_new(p, (uint32_t)tgid, flags, 0);
+}
 
-	return bpf_map_update_elem(programs_map(p, "targets"), &key, &flags, BPF_ANY) ? -errno : 0;
+bool programs_target_found(struct programs *p, pid_t tgid, uint32_t flags)
+{
+	uint32_t user;
+
+	if (change(p, (uint32_t)tgid, flags))
+		return true;
+	user = programs_user(p, tgid);
+	return programs_may_have_more(&programs_state(p)->targets, user, WIRE_TARGETS_MAX) &&
+	       !add_new(p, (uint32_t)tgid, flags, user);
 }
 
 void programs_stop_holding_one(struct programs *p, pid_t tgid)
@@ -48,9 +109,11 @@ bool programs_target_has(struct programs *p, pid_t tgid)
 
 void programs_target_remove(struct programs *p, pid_t tgid)
 {
-	uint32_t key = tgid;
+	uint32_t key = tgid, value;
+	int map = programs_map(p, "targets");
 
-	bpf_map_delete_elem(programs_map(p, "targets"), &key);
+	if (!bpf_map_lookup_elem(map, &key, &value) && !bpf_map_delete_elem(map, &key))
+		programs_rows_change(&programs_state(p)->targets, value >> TARGET_USER_SHIFT, -1);
 }
 
 void programs_thread_forget(struct programs *p, pid_t tid)

@@ -6,8 +6,9 @@
  *   storms names SECONDS NAME        processes that call themselves so, and end
  *   storms programs SECONDS PROGRAM  processes that execute it
  *   storms threads SECONDS NUMBER    so many threads that each make a call of CUDA's, and stay
+ *   storms children SECONDS NUMBER   so many processes that stay
  *
- * Says "ready" first; of threads when they have.
+ * Says "ready" first; of threads when they have, of processes when they are there.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -102,23 +103,40 @@ static void have_threads(long n)
 	sleep(2);
 }
 
+static void have_children(long n)
+{
+	pid_t parent = getpid();
+
+	while (n-- && fork())
+		;
+	if (getpid() == parent)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (getppid() == parent)
+		pause();
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
 	time_t end;
-	bool maps, names;
+	bool maps, names, children;
 
 	if (argc < 4)
 		return 2;
 	end = seconds() + atoi(argv[2]);
 	maps = !strcmp(argv[1], "maps");
 	names = !strcmp(argv[1], "names");
+	children = !strcmp(argv[1], "children");
 	signal(SIGCHLD, SIG_IGN); /* they are gone at once */
 	if (!strcmp(argv[1], "threads"))
 		have_threads(atol(argv[3]));
+	if (children)
+		have_children(atol(argv[3]));
 	puts("ready");
 	fflush(stdout);
 	while (seconds() < end) {
-		if (!maps && !names && cu_init)
+		if (children || (!maps && !names && cu_init))
 			sleep(1);
 		else if (maps)
 			map_new(argv[3]);

@@ -113,6 +113,47 @@ def test_threads_of_one_user_leave_room_for_others(case):
         raise Failure("no launch of the victim was seen")
 
 
+CHILDREN = 17000  # there is room for 16,384 targets
+
+
+def check_children(case, before):
+    """There or not when the recording begins."""
+    env = case.environment()
+    env.pop("SAMPLE_COUNTS")
+    options = ["--name", "[hl]o[so][tp]*"]
+    process = case.start_trace(options) if before else None
+    wait_until(lambda: not before or "waiting for it" in process.err(), "the recording", 30)
+    storm = case.start("setpriv", "--reuid", "1234", "--regid", "1234", "--clear-groups", Places.program("hostile-storms"),
+                       "children", "100", str(CHILDREN), name="storm", env=env)
+    wait_until(lambda: "ready" in storm.out(), "its processes", 60)
+    process = process or case.start_trace(options)
+    wait_until(lambda: "waiting for it" in process.err(), "the recording", 60)
+    victim = case.start("setpriv", "--reuid", "1235", "--regid", "1235", "--clear-groups", Places.program("loop"), "60", "50",
+                        name="victim", stdin=subprocess.PIPE, env=env)
+    wait_until(lambda: "ready" in victim.out() or victim.process.poll() is not None, "the victim", 30)
+    time.sleep(2)
+    victim.process.stdin.close()
+    victim.wait()
+    process.signal(signal.SIGINT)
+    result = case.result(process)
+    storm.process.kill()
+    checks.equal(f"status ({result.err})", 0, result.status)
+    if not result.summary["missed"]["lost"]["processes_full"]:
+        raise Failure("the storm had room for all of its processes")
+    if not result.names(pid=victim.pid).get("cuLaunchKernel"):
+        raise Failure("no launch of the victim was seen")
+
+
+@alone
+def test_processes_of_one_user_leave_room_for_others(case):
+    check_children(case, False)
+
+
+@alone
+def test_processes_that_one_user_makes_leave_room_for_others(case):
+    check_children(case, True)
+
+
 @alone
 def test_programs_executed_as_fast_as_can_be(case):
     storm(case, "programs", "--all")

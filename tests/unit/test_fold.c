@@ -772,6 +772,26 @@ static void test_what_a_user_frees_is_room_for_him_again(void **state_of_test)
 	assert_int_equal(native_count(&fold_live), state.live_rows);
 }
 
+/* There is always a place for a process of the next user. */
+static void test_one_user_has_a_share_of_processes(void **state_of_test)
+{
+	native_now_ns = 1000;
+	state.born.all = FOLD_BORN_ROOM - 4; /* of others */
+	native_user = 7;
+	for (__u32 tgid = 1; tgid <= 3; tgid++)
+		assert_int_equal(1000, process_born(tgid));
+	assert_int_equal(0, process_born(4));
+	assert_int_equal(1, state.lost[LOST_THREADS_FULL]);
+	native_user = 8;
+	assert_int_equal(1000, process_born(5));
+	assert_int_equal(3, state.born.of[7]);
+	process_over(2); /* whoever sees it */
+	process_over(2);
+	assert_int_equal(2, state.born.of[7]);
+	assert_int_equal(1, state.born.of[8]);
+	assert_int_equal(FOLD_BORN_ROOM - 1, state.born.all);
+}
+
 static void launch(__u64 handle, __u64 grid)
 {
 	struct wire_call *call = begin("cuLaunchKernel");
@@ -869,6 +889,7 @@ int main(void)
 		TEST(test_one_process_has_a_share_of_live_allocations),
 		TEST(test_one_user_has_a_share_of_live_allocations),
 		TEST(test_what_a_user_frees_is_room_for_him_again),
+		TEST(test_one_user_has_a_share_of_processes),
 		TEST(test_one_process_has_a_share_of_launches_and_fewer_with_shapes),
 		TEST(test_one_process_has_a_share_of_failures),
 		TEST(test_one_process_has_a_share_of_pinned_memory),
