@@ -84,8 +84,9 @@ void accounts_free(struct accounts *accounts)
  * two million functions take 0.07 s each, and are read once.
  */
 static const unsigned weights[LOOK_TIMES] = {
-	[LOOK_AT_MAPS] = 8,    [LOOK_INTO_FILES] = 4, [LOOK_FOR_JUMPS] = 2, [LOOK_FOR_NAMES] = 4,
-	[LOOK_AT_SYMBOLS] = 2, [LOOK_AT_THREADS] = 1, [LOOK_AT_TABLES] = 1, [LOOK_INTO_CALLS] = 4,
+	[LOOK_AT_RUNNING] = 1, [LOOK_BEFOREHAND] = 2, [LOOK_AT_MAPS] = 8,    [LOOK_INTO_FILES] = 4,
+	[LOOK_FOR_JUMPS] = 2,  [LOOK_FOR_NAMES] = 4,  [LOOK_AT_SYMBOLS] = 2, [LOOK_AT_THREADS] = 1,
+	[LOOK_AT_TABLES] = 1,  [LOOK_INTO_CALLS] = 4,
 };
 
 static struct {

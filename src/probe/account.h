@@ -48,6 +48,8 @@ void accounts_free(struct accounts *accounts);
 
 enum look_time {
 	LOOK_AT_MAPS,    /* listing them, because one more file is mapped */
+	LOOK_AT_RUNNING, /* and of all processes that are there when tracing begins */
+	LOOK_BEFOREHAND, /* the same for CUDA libraries of root's, which others may map later */
 	LOOK_INTO_FILES, /* that are new, and hooking them */
 	LOOK_FOR_JUMPS,  /* where probes would be */
 	LOOK_FOR_NAMES,  /* of what is on stacks */

@@ -14,8 +14,10 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/later.h"
 #include "base/process.h"
 #include "base/xalloc.h"
+#include "probe/account.h"
 #include "probe/helper.h"
 #include "probe/maps.h"
 #include "probe/mounts.h"
@@ -335,9 +337,13 @@ static void look_at_processes(struct beforehand_finding *finding)
 	struct beforehand_process process = { .finding = finding };
 	AT_END(process_list_end) DIR *processes = process_list(0);
 
-	while ((process.pid = process_next(processes))) {
-		if (process.pid != getpid())
-			maps_each(process.pid, look_at_mapping, &process, NULL);
+	while (!end_is_near() && (process.pid = process_next(processes))) {
+		uint64_t person = helper_person_of(process.pid), busy_ns = helper_busy_ns();
+
+		if (process.pid == getpid() || look_time_is_over(LOOK_BEFOREHAND, person))
+			continue;
+		maps_each(process.pid, look_at_mapping, &process, NULL);
+		look_time_charge(LOOK_BEFOREHAND, person, helper_busy_ns() - busy_ns);
 	}
 }
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/later.h"
 #include "base/map.h"
 #include "base/process.h"
 #include "probe/helper.h"
@@ -130,15 +131,15 @@ static void read_maps(struct search *search, pid_t pid)
 		search->unread |= modules_calls_cuda(search->programs, pid);
 }
 
-/* False where there is no list of processes. */
+/* False where there is no list of processes, or no time for all. */
 static bool read_all_maps(struct search *search)
 {
 	AT_END(process_list_end) DIR *processes = process_list(0);
 	pid_t pid;
 
-	while ((pid = process_next(processes)))
+	while (!end_is_near() && (pid = process_next(processes)))
 		read_maps(search, pid);
-	return processes != NULL;
+	return processes && !end_is_near();
 }
 
 static void want_files(struct modules *modules, struct search *search)

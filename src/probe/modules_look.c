@@ -119,6 +119,8 @@ static void pay(struct modules_look_search *search, enum look_time what)
 
 	if (search->look != LOOK_HELD)
 		look_time_charge(what, search->person, busy_ns - search->busy_ns);
+	if (search->look == LOOK_RUNNING)
+		look_time_charge(LOOK_AT_RUNNING, search->person, busy_ns - search->busy_ns);
 	search->busy_ns = busy_ns;
 }
 
@@ -205,7 +207,7 @@ static void not_opened(struct modules_look_search *search, const struct mapping 
 }
 
 /* The list of what it has mapped, of a process that is there. */
-static void not_listed(struct modules_look_search *search, const struct err *err)
+static void not_listed(const struct modules_look_search *search, const struct err *err)
 {
 	char path[64];
 
@@ -316,6 +318,15 @@ static bool is_kept_off(struct modules_look_search *search)
 	return true;
 }
 
+static void refuse(const struct modules_look_search *search, const char *why)
+{
+	struct err err = { 0 };
+
+	LOCKED(&search->modules->lock);
+	err_set(&err, EBUSY, "%s", why);
+	not_listed(search, &err);
+}
+
 int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t since_ns,
                  struct look_result *result, struct err *err)
 {
@@ -330,6 +341,10 @@ int modules_look(struct modules *modules, pid_t pid, enum look look, uint64_t si
 	if (look == LOOK_AGAIN &&
 	    (is_after_end(modules) || look_time_is_over(LOOK_AT_MAPS, search.person)))
 		return 0; /* what it has executed is told of */
+	if (look == LOOK_RUNNING && look_time_is_over(LOOK_AT_RUNNING, search.person)) {
+		refuse(&search, TOO_MUCH);
+		return 0;
+	}
 	return is_kept_off(&search) ? 0 : search_all(&search, err);
 }
 
@@ -366,16 +381,13 @@ int modules_look_joined(struct modules *modules, pid_t pid, uint64_t since_ns,
 		                              .since_ns = since_ns,
 		                              .every = true,
 		                              .result = result };
-	struct err own = { 0 };
 
 	memset(result, 0, sizeof(*result));
 	if (process_is_over(pid))
 		return err_set(err, ESRCH, "process %d has ended", pid);
 	search.person = person_now(modules, pid);
 	if (is_after_end(modules) || look_time_is_over(LOOK_AT_MAPS, search.person)) {
-		LOCKED(&modules->lock);
-		err_set(&own, EBUSY, is_after_end(modules) ? TOO_LATE : TOO_MUCH);
-		not_listed(&search, &own);
+		refuse(&search, is_after_end(modules) ? TOO_LATE : TOO_MUCH);
 		return 0;
 	}
 	return is_kept_off(&search) ? 0 : search_all(&search, err);

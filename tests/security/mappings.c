@@ -7,6 +7,7 @@
  *   mappings new N PATH       and the file at PATH again and again, which it changes each time
  *   mappings crowd N -        has N children, and maps nothing but the driver
  *   mappings deep N FOLDER    maps a file that lies 900 folders below that N times
+ *   mappings list N FOLDER    the same, and has 30 children that have it, too
  *   mappings library N PATH   maps all of the library at PATH N times
  *   mappings guards - PATH    maps that, and puts guard pages over all of it
  *   mappings locks FILE PATH  maps that, and unmaps pages of FILE that it has changed
@@ -22,7 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PAGE 4096u
+#define PAGE  4096u
+#define LISTS 30
 
 #ifndef MADV_GUARD_INSTALL /* Linux 6.13 */
 #define MADV_GUARD_INSTALL 102
@@ -120,7 +122,7 @@ static void change(int fd)
 int main(int argc, char **argv)
 {
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
-	bool anew = argc > 1 && !strcmp(argv[1], "new"), locks;
+	bool anew = argc > 1 && !strcmp(argv[1], "new"), locks, list;
 	int self = open("/proc/self/exe", O_RDONLY), fd;
 
 	if (argc < 4)
@@ -128,9 +130,10 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "guards") && !put_guards(argv[3]))
 		return 77;
 	locks = !strcmp(argv[1], "locks");
+	list = !strcmp(argv[1], "list");
 	for (int i = 0; i < (locks ? 1 : !strcmp(argv[1], "library") ? atoi(argv[2]) : 0); i++)
 		map_library(argv[3], &(size_t){ 0 });
-	if (!strcmp(argv[1], "deep"))
+	if (!strcmp(argv[1], "deep") || list)
 		fd = self = open_deep(argv[3]);
 	else
 		fd = strcmp(argv[3], "-") ? open(argv[3], O_RDWR | O_CREAT, 0600) : -1;
@@ -139,6 +142,8 @@ int main(int argc, char **argv)
 		have_children(atoi(argv[2]), &input);
 	else if (!locks && strcmp(argv[1], "library"))
 		map(self, atoi(argv[2]));
+	if (list)
+		have_children(LISTS, &input);
 	puts("ready");
 	fflush(stdout);
 	if (locks)

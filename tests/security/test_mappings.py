@@ -84,6 +84,38 @@ def test_mappings_of_a_file_with_a_long_path(case):
         raise Failure(f"it took {used} s of a processor")
 
 
+def check_lists(case, *options):
+    """31 of these, a second of a processor each: of a user's processes that are there first a part is looked at, and a recording begins."""
+    with tempfile.TemporaryDirectory(prefix="cuscope-", dir="/tmp") as folder:
+        os.chmod(folder, 0o777)
+        os.mkdir(os.path.join(folder, "0"), 0o777)
+        os.chmod(os.path.join(folder, "0"), 0o777)
+        attacker, = hostile(case, "list", folder)
+        wait_until(lambda: "ready" in attacker.out(), "them to have mapped", 60)
+        path = case.path("lists.cuscope")
+        process = case.cuscope("record", *options, "-o", path)
+        begin = time.monotonic()
+        wait_until(lambda: "waiting for it" in process.err() or (os.path.exists(path) and os.path.getsize(path)),
+                   "the recording to begin", 150)
+        took = time.monotonic() - begin
+        process.signal(signal.SIGINT)
+        process.wait(100)
+        attacker.process.stdin.close()
+        attacker.wait()
+    if took > LIMIT:
+        raise Failure(f"it took {took:.1f} s to begin")
+
+
+@alone
+def test_lists_of_processes_that_are_there_first(case):
+    check_lists(case, "--all")
+
+
+@alone
+def test_lists_of_processes_of_other_names_that_are_there_first(case):
+    check_lists(case, "--name", "nobody")
+
+
 @alone
 def test_a_signal_ends_what_is_begun_with_two_thousand_processes(case):
     """The kernel takes 20 ms for each probe in two thousand processes: it is not waited for all of them."""
