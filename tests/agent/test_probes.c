@@ -314,7 +314,7 @@ static void test_a_struct_is_read_whole_or_not(void **state)
 	                  cookie_with_blob_words(WIRE_BLOB);
 	__typeof__(&takes) thunk = DIVERT(1, takes, cookie, 0);
 	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	uint64_t config[WIRE_BLOB];
+	uint64_t config[WIRE_BLOB], none[WIRE_BLOB] = { 0 };
 
 	for (size_t i = 0; i < WIRE_BLOB; i++)
 		config[i] = i * 3;
@@ -330,6 +330,7 @@ static void test_a_struct_is_read_whole_or_not(void **state)
 	assert_int_equal(last_call()->head.flags, WIRE_UNREADABLE);
 	thunk((void *)~7ull); /* to the end of memory, and beyond */
 	assert_int_equal(last_call()->head.flags, WIRE_UNREADABLE);
+	assert_memory_equal(last_call()->word + WIRE_AT_BLOB, none, sizeof(none));
 	thunk(NULL);
 	assert_int_equal(lost_now(AGENT_PROBE_UNREADABLE), 3);
 	munmap(pages, 4096);

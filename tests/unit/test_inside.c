@@ -382,6 +382,8 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+static struct agent_probed told_of; /* the last one, without its words */
+
 static void record(uint16_t slot, uint64_t begin)
 {
 	struct {
@@ -393,6 +395,7 @@ static void record(uint16_t slot, uint64_t begin)
 		             .tid = PROCESS } };
 
 	told.word[WIRE_AT_REG] = 77;
+	told_of = told.head;
 	fake.options.record(fake.options.data, PROCESS, &told.head.head);
 }
 
@@ -529,6 +532,32 @@ static void test_what_an_agent_records_is_a_call_of_its_hook(void **state)
 	assert_int_equal(call->word[WIRE_AT_REG], 77);
 	assert_false(inside_leaves_out(inside, &call->head));
 	source.release(source.data, &call->head);
+	inside_free(inside);
+}
+
+/* For who joins it to the work that it began. */
+static void test_of_a_call_it_is_told_whose_and_when_it_was(void **state)
+{
+	struct inside *inside = diverted_process();
+	struct {
+		struct agent_probed head;
+		uint64_t word[WIRE_AT_STACK];
+	} told = { 0 };
+	struct correlate_span call = { .end_ns = 0 };
+
+	record(1, now() - 1000);
+	told.head = told_of;
+	told.head.begin += 100;
+	told.head.end = told.head.begin + 50;
+	assert_true(inside_record(inside, PROCESS, &told.head.head, &call));
+	assert_int_equal(call.pid, PROCESS);
+	assert_int_equal(call.tid, PROCESS);
+	assert_int_equal(call.begin_ns, told.head.begin);
+	assert_int_equal(call.end_ns, told.head.end);
+	memset(&call, 0, sizeof(call));
+	told.head.head.lane = 3; /* no such slot */
+	assert_true(inside_record(inside, PROCESS, &told.head.head, &call));
+	assert_int_equal(call.end_ns, 0);
 	inside_free(inside);
 }
 
@@ -878,6 +907,7 @@ int main(void)
 		cmocka_unit_test(test_entries_that_others_have_changed_are_told_of),
 		cmocka_unit_test(test_entries_that_may_be_put_back_are_told_of),
 		cmocka_unit_test(test_what_an_agent_records_is_a_call_of_its_hook),
+		cmocka_unit_test(test_of_a_call_it_is_told_whose_and_when_it_was),
 		cmocka_unit_test(test_records_that_make_no_sense_are_counted),
 		cmocka_unit_test(test_a_process_that_does_not_stop_is_tried_again),
 		cmocka_unit_test(test_what_is_refused_keeps_its_probes_and_its_plan_is_freed),
