@@ -327,7 +327,7 @@ static int look_at_mapping(const struct mapping *mapping, void *data)
 		process->finding->n++;
 		process->finding->each(process->finding->data, fd, mapping->path);
 	} else {
-		close(fd);
+		helper_close(fd);
 	}
 	return 0;
 }

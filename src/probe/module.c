@@ -184,7 +184,7 @@ int module_open(int fd, const char *path, enum elf_depth depth, const struct sel
 		r = err_set(err, ETIMEDOUT, "cannot read %s: no answer came in time", path);
 	if (r) {
 		own_module_free(own);
-		close(fd);
+		helper_close(fd);
 		return r;
 	}
 	m = xcalloc(1, sizeof(*m));

@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "base/xalloc.h"
 #include "probe/fold.h"
+#include "probe/helper.h"
 #include "probe/patched.h"
 #include "probe/person.h"
 
@@ -45,8 +46,7 @@ struct modules *modules_new(const struct modules_options *options)
 
 static void undecided_free(struct undecided *undecided)
 {
-	if (undecided->fd >= 0)
-		close(undecided->fd);
+	helper_close(undecided->fd);
 	free(undecided->path);
 	free(undecided);
 }

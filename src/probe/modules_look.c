@@ -98,7 +98,7 @@ static struct seen_file *see_file(struct modules_look_search *search, const stru
 		return NULL;
 	}
 	if (again >= 0)
-		close(again);
+		helper_close(again);
 	if (file->refused)
 		file->refused_to = person_of_process(search->pid);
 	file->refused_pid = search->pid;
@@ -244,7 +244,7 @@ static int look_at(const struct mapping *mapping, void *data)
 			return 0; /* the next look tries again */
 		}
 		if (file && !again && modules_is_same(file, fd)) {
-			close(fd);
+			helper_close(fd);
 		} else {
 			if (file)
 				modules_forget(search->modules, file);
@@ -445,7 +445,7 @@ static struct seen_file *read_by_path(struct modules *modules, const struct wire
 	                  : -ENOENT;
 
 	if (fd >= 0 && module_file_stamp(fd) != map->file.stamp) {
-		close(fd); /* the number is another file's by now */
+		helper_close(fd); /* the number is another file's by now */
 		fd = -ESTALE;
 	}
 	if (fd < 0)
@@ -581,7 +581,7 @@ int modules_expect(struct modules *modules, int fd, const char *path, struct err
 	int r = 1;
 
 	if (file_stat(fd, &st)) {
-		close(fd);
+		helper_close(fd);
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
 	}
 	key = (struct file_key){ .dev = st.st_dev, .inode = st.st_ino };
@@ -589,7 +589,7 @@ int modules_expect(struct modules *modules, int fd, const char *path, struct err
 	modules->expecting = true;
 	file = modules_file(modules, key);
 	if (file)
-		close(fd);
+		helper_close(fd);
 	else
 		file = modules_read(modules, key, fd, path, ELF_WHOLE, LOOK_LATE, err);
 	modules->expecting = false;

@@ -167,7 +167,7 @@ void modules_put_off(struct modules *modules, struct file_key key, int fd, const
 		                                 "wait to be read already");
 		modules_forget(modules, modules_file(modules, key)); /* the next look tries again */
 		if (fd >= 0)
-			close(fd);
+			helper_close(fd);
 		return;
 	}
 	undecided = xcalloc(1, sizeof(*undecided));
@@ -392,7 +392,7 @@ struct seen_file *modules_read(struct modules *modules, struct file_key key, int
 	file->module = module_of(modules, fd);
 	if (file->module) {
 		file->stamp = stamp;
-		close(fd);
+		helper_close(fd);
 		return file;
 	}
 	file->reading = true;
