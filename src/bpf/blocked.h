@@ -120,6 +120,13 @@ static __always_inline int walk_is_paid(struct wire_blocking *blocking, struct w
 /* ---- it is switched away from ----------------------------------------------------------------
  */
 
+/* By its call; a disk's may be for a page that was swapped out, which the kernel's frames tell. */
+static __always_inline int wait_is_known(const struct wire_wait *wait)
+{
+	return settings.bare_waits && settings.host_waits && wait->call >= 0 &&
+	       !(wait->flags & WIRE_WAIT_IO);
+}
+
 static __attribute__((noinline)) int blocked_walk(void *ctx, struct wire_blocking *blocking,
                                                   __u64 now)
 {
@@ -136,7 +143,7 @@ static __attribute__((noinline)) int blocked_walk(void *ctx, struct wire_blockin
 	walk->blocked = 1;
 	if (cpu && process && blocking && !walk_from_kernel(walk) &&
 	    walk_is_paid(blocking, cpu, process, now)) {
-		if (!settings.bare_waits || !settings.host_waits || blocking->wait.call < 0)
+		if (!wait_is_known(&blocking->wait))
 			walk_kernel_frames(walk, ctx);
 		blocking->stack = walk_all(slot, id, now);
 		spent = bpf_ktime_get_ns() - now;

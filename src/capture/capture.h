@@ -41,8 +41,8 @@ struct capture_stacks {
 	                        stacks. Shorter ones than blocked_ns are added up, too */
 	bool if_any;         /* samples: where none can be taken that is no failure */
 	bool wakers;         /* samples and blocked time of processes that targets wait for, too */
-	bool bare_waits;     /* with host_waits: waits in system calls, whose names are known, have
-	                        stacks without the kernel's frames, at half the cost of a walk */
+	bool bare_waits;     /* with host_waits: waits in system calls, but for disks, have stacks
+	                        without the kernel's frames, at half the cost of a walk */
 };
 
 /* Whether calls are recorded inside of targets, where they can be. */

@@ -165,7 +165,7 @@ def innermost(case, path, waited_for):
 
 def test_stacks_of_waits_have_frames_of_the_kernel_but_where_why_knows_the_call(case):
     checks.equal("of a recording", {"kernel"}, innermost(case, record(case, "sleep", options=["--stacks=blocked"]), "sleep"))
-    for kind, frames in (("sleep", {"native"}), ("fault", {"kernel"})):
+    for kind, frames in (("sleep", {"native"}), ("disk", {"kernel"}), ("fault", {"kernel"})):
         path = case.path(f"why-{kind}.cuscope")
         process = case.cuscope("why", "-o", path, "--", Places.program("hostwaits"), kind, "200", data(case))
         checks.equal(f"status of why ({process.err()[-300:]})", 0, process.wait())
