@@ -114,7 +114,7 @@ enum wait_kind {
 	WAIT_FAULT,  /* a page of its memory that was not there */
 	WAIT_SWAP,   /* the same, and it was swapped out; known by the stack */
 	WAIT_DEVICE, /* a character device: a driver's, a terminal */
-	WAIT_EVENTS, /* whichever of several files, or an eventfd: epoll, poll, select */
+	WAIT_EVENTS, /* whichever of several files, an eventfd, a signal */
 	WAIT_CHILD,
 	WAIT_STOP, /* it was stopped: by a signal, a debugger */
 	WAIT_CALL, /* in another system call */

@@ -49,6 +49,15 @@ static void test_calls_tell_by_themselves(void **state)
 	assert_int_equal(wait_in(100000, 0, 0), WAIT_CALL);
 }
 
+static void test_a_signal_is_an_event_unless_a_timer_sent_it(void **state)
+{
+	(void)state;
+	assert_int_equal(wait_in(SYS_rt_sigtimedwait, 0, 0), WAIT_EVENTS);
+	assert_int_equal(wait_in(SYS_rt_sigsuspend, 0, 0), WAIT_EVENTS);
+	assert_int_equal(wait_in(SYS_rt_sigtimedwait, 0, WIRE_WAIT_TIMED_OUT), WAIT_SLEEP);
+	assert_int_equal(wait_in(SYS_rt_sigsuspend, 0, WIRE_WAIT_TIMED_OUT), WAIT_SLEEP);
+}
+
 static void test_a_limit_that_is_over_was_waited_for(void **state)
 {
 	(void)state;
@@ -122,6 +131,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_files_tell_by_their_kind),
 		cmocka_unit_test(test_calls_tell_by_themselves),
+		cmocka_unit_test(test_a_signal_is_an_event_unless_a_timer_sent_it),
 		cmocka_unit_test(test_a_limit_that_is_over_was_waited_for),
 		cmocka_unit_test(test_what_the_kernel_counts_as_io_is_the_disk),
 		cmocka_unit_test(test_a_stack_tells_what_was_swapped_out),

@@ -40,15 +40,16 @@ static const struct {
 	{ SYS_futex_wait, WAIT_LOCK },
 	{ SYS_nanosleep, WAIT_SLEEP },
 	{ SYS_clock_nanosleep, WAIT_SLEEP },
-	{ SYS_rt_sigtimedwait, WAIT_SLEEP },
-	{ SYS_rt_sigsuspend, WAIT_SLEEP },
 	{ SYS_wait4, WAIT_CHILD },
 	{ SYS_waitid, WAIT_CHILD },
 	{ SYS_epoll_pwait, WAIT_EVENTS },
 	{ SYS_epoll_pwait2, WAIT_EVENTS },
 	{ SYS_pselect6, WAIT_EVENTS },
+	/* a signal of another process, or of a timer */
+	{ SYS_rt_sigtimedwait, WAIT_EVENTS },
+	{ SYS_rt_sigsuspend, WAIT_EVENTS },
 #ifdef SYS_pause
-	{ SYS_pause, WAIT_SLEEP },
+	{ SYS_pause, WAIT_EVENTS },
 #endif
 #ifdef SYS_epoll_wait
 	{ SYS_epoll_wait, WAIT_EVENTS },
