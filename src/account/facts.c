@@ -480,9 +480,7 @@ static void fact_sum_add(struct facts *facts, const struct event *event)
 		facts_time(sample->weight_ns);
 }
 
-/* It asks CUDA whether something is done: mostly again and again, and such calls are not recorded.
- */
-static bool stack_polls(const struct stack *stack)
+bool facts_stack_polls(const struct stack *stack)
 {
 	for (size_t i = 0; stack && i < stack->n_frames; i++) {
 		const struct stack_frame *frame = stack->frames[i];
@@ -506,7 +504,7 @@ static void fact_cpu_add(struct facts *facts, const struct event *event)
 		return;
 	*row = (struct fact_sample){ facts_time(event->time_ns), fact_stack_of(facts, stack),
 		                     stack_is_fault(stack) };
-	if (stack_polls(stack)) {
+	if (facts_stack_polls(stack)) {
 		thread->polls++;
 		thread->poll_chain = row->chain;
 	}

@@ -55,6 +55,7 @@ struct fact_sample {
 	bool fault;  /* the kernel handed it a page of memory */
 	bool copies; /* memory, at a place where the GPU's is copied */
 	bool compiles;
+	bool in_cuda; /* in a call of CUDA's, recorded or not, but none that polls */
 };
 
 /* It could not go on: from begin to ready for a reason, from there to the end for want of a CPU. */

@@ -16,6 +16,10 @@ static inline bool facts_of_files(const struct facts *facts)
 	return facts->files & (facts->files - 1);
 }
 
+/* It asks CUDA whether something is done: mostly again and again, and such calls are not recorded.
+ */
+bool facts_stack_polls(const struct stack *stack);
+
 /* Once, after facts_order(). Calls that are alike are at one place once the stacks of a thread are
  * chains, and its samples have told of calls. */
 void facts_place(struct facts *facts);

@@ -84,6 +84,7 @@ struct numbered {
 	bool cut;      /* it ends before the program's begin */
 	bool copies;   /* its innermost function copies memory */
 	bool compiles; /* a compiler runs in it */
+	bool in_cuda;  /* it is in a call of CUDA's, but none that polls */
 	bool of_cuda;  /* of a thread of CUDA's */
 	bool for_cuda; /* and CUDA has called a function of the program's in it */
 };
@@ -108,6 +109,26 @@ static bool stack_copies(const struct stack *stack)
 	if (name)
 		return !strncmp(name + strspn(name, "_"), "mem", 3);
 	return stack->n_frames > 1 && !is_of_libc(stack->frames[1]);
+}
+
+static bool is_of_system(const struct stack_frame *frame)
+{
+	return frame->kind == FRAME_KERNEL_MODE || frame->kind == FRAME_DRIVER ||
+	       is_of_libc(frame) || (frame->module && !strcmp(frame->module, "[vdso]"));
+}
+
+/* In CUDA, whoever has called it, and in nothing that CUDA calls but the system. */
+static bool stack_in_cuda(const struct stack *stack)
+{
+	const char *module;
+	size_t i = 0;
+
+	while (i < stack->n_frames && is_of_system(stack->frames[i]))
+		i++;
+	if (i == stack->n_frames || stack->frames[i]->kind != FRAME_CUDA)
+		return false;
+	module = stack->frames[i]->module;
+	return module && (!strncmp(module, "libcuda.", 8) || !strncmp(module, "libcudart", 9));
 }
 
 /* From the outside on the system's frames, then CUDA's: from it on inwards so many; 0: it is none
@@ -144,6 +165,7 @@ static struct numbered *facts_number(struct facts *facts)
 		of->cut = stack->end != STACK_WHOLE && stack->end != STACK_BY_POINTERS;
 		of->copies = stack_copies(stack);
 		of->compiles = chains_compile(facts->chains, stack);
+		of->in_cuda = stack_in_cuda(stack) && !facts_stack_polls(stack);
 		within = of->cut ? 0 : stack_of_cuda(facts->chains, stack);
 		of->of_cuda = within;
 		of->for_cuda = frames_have_programs(facts->chains, stack, within);
@@ -184,6 +206,7 @@ static void placer_samples(struct placer *placer, struct fact_thread *thread,
 		thread->samples[i].chain = placer_chain(placer, of, seen);
 		thread->samples[i].copies = of->copies;
 		thread->samples[i].compiles = of->compiles;
+		thread->samples[i].in_cuda = of->in_cuda;
 		thread_has(thread, of);
 	}
 }

@@ -166,7 +166,7 @@ static enum account_cause walker_cause(const struct walker *walker, const struct
 }
 
 /* The host's half of a copy is one, as it is where CUDA makes it. The driver compiles, too, when it
- * loads a module. */
+ * loads a module. A call that was not recorded is one where the program has called it. */
 static enum account_cause walker_cause_of_sample(const struct fact_sample *sample,
                                                  enum account_cause cause, bool in_call)
 {
@@ -176,6 +176,8 @@ static enum account_cause walker_cause_of_sample(const struct fact_sample *sampl
 		return cause;
 	if (sample->fault)
 		return ACCOUNT_FAULT;
+	if (sample->in_cuda && sample->chain && cause == ACCOUNT_COMPUTING)
+		return ACCOUNT_DRIVER;
 	return sample->copies && cause == ACCOUNT_COMPUTING ? ACCOUNT_COPY_CALL : cause;
 }
 

@@ -316,9 +316,11 @@ static void sampled_in_module(double at_us, const char *module, const char *func
 	uint32_t at = function != NULL, id = 94 + at;
 	struct sample sample = sample_of(SAMPLE_CPU, 1000, &stacks[at]);
 
-	inner[at] = (struct stack_frame){
-		.id = id, .kind = FRAME_NATIVE, .function = function, .module = module
-	};
+	inner[at] = (struct stack_frame){ .id = id,
+		                          .kind = strncmp(module, "libcuda", 7) ? FRAME_NATIVE
+		                                                                : FRAME_CUDA,
+		                          .function = function,
+		                          .module = module };
 	framework = (struct stack_frame){ .id = 96,
 		                          .kind = FRAME_NATIVE,
 		                          .function = "CopyToHost",
@@ -362,6 +364,32 @@ static void test_what_the_driver_compiles_is_compiling(void **state)
 	account = the_account(2000);
 	assert_true(us_of(account, ACCOUNT_COMPILING, 44) > 300);
 	assert_true(us_of(account, ACCOUNT_DRIVER, 45) > 300);
+}
+
+/* Calls that mostly take no time are not recorded; some take long all the same. */
+static void test_a_call_that_is_not_recorded_is_one(void **state)
+{
+	const struct account *account;
+
+	call_from(205, 210, "cuLaunchKernel", 44);
+	for (double at = 225; at < 900; at += 50)
+		sampled_in_module(at, "libcuda.so.1", "cuMemGetInfo_v2", 44);
+	pause_until(950);
+	account = the_account(2000);
+	assert_true(us_of(account, ACCOUNT_DRIVER, 44) > 600);
+	assert_us(account, ACCOUNT_COMPUTING, ANY, 0);
+}
+
+static void test_asking_whether_it_is_done_is_computing(void **state)
+{
+	const struct account *account;
+
+	call_from(205, 210, "cuLaunchKernel", 44);
+	sampled_in_module(225, "libcuda.so.1", "cuEventQuery", 44);
+	pause_until(950);
+	account = the_account(2000);
+	assert_true(us_of(account, ACCOUNT_COMPUTING, 44) > 600);
+	assert_us(account, ACCOUNT_DRIVER, ANY, 0);
 }
 
 /* A copy of 1 MB from the GPU at a line, and then so many of the C library's samples at line 44. */
@@ -506,6 +534,8 @@ int main(void)
 		TEST(test_samples_in_calls_speak_for_all_calls),
 		TEST(test_what_a_compiler_does_is_compiling),
 		TEST(test_what_the_driver_compiles_is_compiling),
+		TEST(test_a_call_that_is_not_recorded_is_one),
+		TEST(test_asking_whether_it_is_done_is_computing),
 		TEST(test_memory_that_is_copied_where_the_gpus_is_is_a_copy),
 		TEST(test_memory_that_is_copied_elsewhere_is_computing),
 		TEST(test_what_else_the_c_library_does_is_computing),
