@@ -249,6 +249,10 @@ HELD_OUT = [
 ]
 
 
+def unmet(name, *words, **more):
+    return Kind(name, *words, script="unmet.py", **more)
+
+
 def unseen(name, *words, **more):
     return Kind(name, *words, script="unseen.py", **more)
 
@@ -282,4 +286,25 @@ UNSEEN = [
     unseen("busy_checkpoint_behind"),
     unseen("busy_beats"),
     unseen("py_busy_sqlite"),
+    # the same once more: ways to wait
+    unmet("aio_offload", "disk", "swap_in_optimizer", realtime=True),
+    unmet("inotify", "computing", "write_shard"),
+    unmet("signal_wait", "computing", "finish_sample"),
+    unmet("unix_chatter", "network computing", "ask_vocabulary answer_token"),
+    unmet("messages", "sleep", "answer_query_slowly"),
+    unmet("permit", "sleep", "wait_for_permit"),
+    unmet("inversion", "no_cpu", "rewrite_cache"),
+    # Python
+    unmet("py_missing_import", "computing", "pick_parser parse_samples"),
+    unmet("py_protocol", "computing", "check_samples"),
+    unmet("py_weakrefs", "computing", "on_tensor_gone drop_tensors"),
+    unmet("py_event_loop", "computing", "summarize_request"),
+    unmet("py_process_pool", "computing", "augment_in_pool augment_samples"),
+    # two at once, the larger first
+    unmet("two_memory_sort", "driver", "check_memory", second=("computing", "order_by_length compare_lengths"),
+          costs=LAUNCH + ",cuMemGetInfo_v2=14000"),
+    unmet("two_py_flag_sort", "sleep", "wait_for_flag", second=("computing", "bucket_by_length length_of")),
+    # nothing is wrong
+    unmet("busy_pipeline"),
+    unmet("py_busy_futures"),
 ]

@@ -4,7 +4,7 @@
 
 PLANTED   := tests/planted
 PLANTED_B := $(B)/planted
-PLANTED_C := planted host workers gpu waits ranks nccl healthy held_out unseen
+PLANTED_C := planted host workers gpu waits ranks nccl healthy held_out unseen unmet
 
 planted-programs: $(PLANTED_B)/planted $(PLANTED_B)/libpool.so $(PLANTED_B)/libnvrtc.so.12 $(B)/programs/ownroot
 

@@ -103,9 +103,10 @@ void thread_begin(void *(*run)(void *))
 /* ---- the program ------------------------------------------------------------------------------
  */
 
-static const struct kind *const tables[] = { host_kinds,     worker_kinds, gpu_kinds, wait_kinds,
-	                                     rank_kinds,     nccl_kinds,   cpp_kinds, healthy_kinds,
-	                                     held_out_kinds, unseen_kinds };
+static const struct kind *const tables[] = { host_kinds,   worker_kinds,  gpu_kinds,
+	                                     wait_kinds,   rank_kinds,    nccl_kinds,
+	                                     cpp_kinds,    healthy_kinds, held_out_kinds,
+	                                     unseen_kinds, unmet_kinds };
 
 static const struct kind *kind_find(const char *name)
 {
