@@ -49,6 +49,20 @@ static void test_calls_tell_by_themselves(void **state)
 	assert_int_equal(wait_in(100000, 0, 0), WAIT_CALL);
 }
 
+/* An identifier may be the number of an open file. */
+static void test_what_processes_share_is_told_by_the_call(void **state)
+{
+	(void)state;
+	assert_int_equal(wait_in(SYS_semtimedop, S_IFIFO, 0), WAIT_LOCK);
+	assert_int_equal(wait_in(SYS_semop, 0, 0), WAIT_LOCK);
+	assert_int_equal(wait_in(SYS_msgrcv, S_IFREG, 0), WAIT_PIPE);
+	assert_int_equal(wait_in(SYS_msgsnd, 0, 0), WAIT_PIPE);
+	assert_int_equal(wait_in(SYS_mq_timedreceive, S_IFREG, 0), WAIT_PIPE);
+	assert_int_equal(wait_in(SYS_mq_timedreceive, S_IFREG, WIRE_WAIT_TIMED_OUT), WAIT_SLEEP);
+	assert_int_equal(wait_in(SYS_mq_timedsend, S_IFREG, 0), WAIT_PIPE);
+	assert_int_equal(wait_in(SYS_membarrier, S_IFIFO, 0), WAIT_CALL);
+}
+
 static void test_a_signal_is_an_event_unless_a_timer_sent_it(void **state)
 {
 	(void)state;
@@ -131,6 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_files_tell_by_their_kind),
 		cmocka_unit_test(test_calls_tell_by_themselves),
+		cmocka_unit_test(test_what_processes_share_is_told_by_the_call),
 		cmocka_unit_test(test_a_signal_is_an_event_unless_a_timer_sent_it),
 		cmocka_unit_test(test_a_limit_that_is_over_was_waited_for),
 		cmocka_unit_test(test_what_the_kernel_counts_as_io_is_the_disk),

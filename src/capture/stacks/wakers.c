@@ -38,6 +38,12 @@ static const struct {
 	{ SYS_futex, WAIT_LOCK },
 	{ SYS_futex_waitv, WAIT_LOCK },
 	{ SYS_futex_wait, WAIT_LOCK },
+	{ SYS_semop, WAIT_LOCK }, /* these have an identifier, which is no file's */
+	{ SYS_semtimedop, WAIT_LOCK },
+	{ SYS_msgrcv, WAIT_PIPE },
+	{ SYS_msgsnd, WAIT_PIPE },
+	{ SYS_mq_timedreceive, WAIT_PIPE }, /* their queue is a regular file */
+	{ SYS_mq_timedsend, WAIT_PIPE },
 	{ SYS_nanosleep, WAIT_SLEEP },
 	{ SYS_clock_nanosleep, WAIT_SLEEP },
 	{ SYS_wait4, WAIT_CHILD },
@@ -67,6 +73,8 @@ static const struct {
 	{ SYS_madvise, WAIT_CALL },
 	{ SYS_exit_group, WAIT_CALL },
 	{ SYS_exit, WAIT_CALL },
+	{ SYS_membarrier, WAIT_CALL },
+	{ SYS_sched_setaffinity, WAIT_CALL },
 	{ SYS_sched_yield, WAIT_CALL },
 	{ SYS_kill, WAIT_CALL },
 	{ SYS_tgkill, WAIT_CALL },
