@@ -14,6 +14,8 @@ struct walker {
 	const struct walker *caller; /* of the thread that waits for this one */
 	struct fact_thread *of;
 	uint32_t thread, via;
+	const struct fact_rest *awaited; /* in which that thread waits for this one, */
+	enum account_cause awaits;       /* and for what */
 	unsigned depth;
 	bool gil; /* it has Python's lock, which the thread waits for that the GPU waits for */
 };
@@ -300,6 +302,21 @@ static enum account_cause walker_cause_of_rest(const struct walker *walker,
 	                                        : account_cause_of_rest(rest);
 }
 
+/*
+ * By sums a thread waits for one that waits for it: one asks and the other answers, in rounds that
+ * are too short to be told one by one. Who asks has that time, since the other waits to be asked.
+ */
+static void walker_add_round(const struct walker *walker, const struct stretch *stretch,
+                             uint32_t thread)
+{
+	struct stretch part = *stretch;
+
+	while (walker->caller->thread != thread)
+		walker = walker->caller;
+	part.rest = walker->awaited;
+	walker_add_rest(walker->caller, &part, walker->awaits);
+}
+
 /* The thread that ended it is asked for the same time. */
 static void walker_blocked(const struct walker *walker, const struct stretch *stretch)
 {
@@ -309,7 +326,10 @@ static void walker_blocked(const struct walker *walker, const struct stretch *st
 	                          : FACTS_NONE;
 
 	if (thread == FACTS_NONE || walker_has(walker, thread)) {
-		walker_add_rest(walker, stretch, cause);
+		if (stretch->of_sum && thread != FACTS_NONE && thread != walker->thread)
+			walker_add_round(walker, stretch, thread);
+		else
+			walker_add_rest(walker, stretch, cause);
 		return;
 	}
 
@@ -318,6 +338,8 @@ static void walker_blocked(const struct walker *walker, const struct stretch *st
 		.caller = walker,
 		.of = &walker->walk->facts->threads[thread],
 		.thread = thread,
+		.awaited = stretch->rest,
+		.awaits = cause,
 		.depth = walker->depth + 1,
 		.gil = walker->gil || (cause == ACCOUNT_GIL && !walker->via),
 	};

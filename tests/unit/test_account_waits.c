@@ -440,6 +440,23 @@ static void test_who_waits_for_one_that_asks_for_work_waits_for_that(void **stat
 	assert_true(us_of(account, ACCOUNT_COMPUTING, 71) > 19);
 }
 
+/* A server answers in so short rounds that its waits to be asked are told as a sum. */
+static void test_in_rounds_who_asks_has_the_time(void **state)
+{
+	struct sample sum = sample_of(SAMPLE_OFF_CPU, 1500, NULL);
+	const struct account *account;
+
+	sum.blocked = BLOCKED_SKIPPED;
+	waited_in(the_process(), 51, WAIT_NETWORK, 1500, 1600, MAIN, 71);
+	see(sample_event(the_process(), 51, 2000, &sum));
+	waited(WAIT_NETWORK, 205, 910, 51, 27);
+	pause_until(950);
+	account = the_account(2000);
+	assert_all_add_up();
+	assert_true(us_of(account, ACCOUNT_NETWORK, 27) > 400);
+	assert_us(account, ACCOUNT_NETWORK, 71, 0);
+}
+
 /* ---- streams that take turns --------------------------------------------------------------- */
 
 static uint32_t blocks; /* of all kernels; 0: not known */
@@ -586,6 +603,7 @@ int main(void)
 		TEST(test_without_such_functions_another_thread_was_waited_for),
 		TEST(test_who_waits_for_longer_waits_for_something_else),
 		TEST(test_who_waits_for_one_that_asks_for_work_waits_for_that),
+		TEST(test_in_rounds_who_asks_has_the_time),
 		TEST(test_streams_that_take_turns_could_run_side_by_side),
 		TEST(test_of_one_stream_the_next_is_no_turn),
 		TEST(test_communication_takes_no_turns),
