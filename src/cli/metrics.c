@@ -51,7 +51,7 @@ static const struct option_row rows[] = {
 	  .order = 6 },
 	{ "gpu-busy", 0, "TIME",
 	  "when GPUs were busy, told from outside of programs by samples of their counters, so far "
-	  "apart (default: 100us)",
+	  "apart (default: 750us)",
 	  OPTION_TAKE, offsetof(struct cli_metrics, busy_ns), .take = metrics_take_busy,
 	  .is_no = "time from 20us to 10ms", .optional = true },
 	{ "no-gpu-metrics", 0, NULL, "do not read them", OPTION_TAKE, .take = metrics_take_none },

@@ -93,7 +93,7 @@ def busy_us(spans, begin, end):
 def test_gpu_busy_is_as_records_of_kernels_have_it(case):
     """Of one recording with both: busy time is the same, but for what samples are apart at each edge."""
     sampled(case)
-    path, _ = record(case, "--gpu", "--gpu-busy")
+    path, _ = record(case, "--gpu", "--gpu-busy=100us")
     lines = [json.loads(line) for line in read(case, "export", path, "--format", "jsonl", "-o", "-").splitlines()]
     kernels = [(line["ts"] * 1000, line["ts"] * 1000 + line["duration_us"]) for line in lines if line["type"] == "gpu"]
     told = [line for line in lines if line["type"] == "gpu_metrics" and line["source"] == "pm"]

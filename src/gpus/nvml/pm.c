@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/xalloc.h"
 #include "gpus/gpu_metrics.h"
 #include "gpus/nvml/library_path.h"
 #include "gpus/nvml/pm_calls.h"
 
-#define IMAGE_SAMPLES 1024u       /* of some 18 KiB each */
+#define IMAGE_SAMPLES 1024u       /* of some 17 KiB each */
+#define IMAGE_SPARE   32          /* samples beyond those that are due, and a quarter of them */
 #define BUFFER_BYTES  (64u << 20) /* of the hardware: a second and more */
 #define SM_LEAST      0.01        /* percent: one warp for a hundredth of a sample has more */
 #define CLOCK_GHZ     1.4         /* of the system's clock, roughly: samples tell their times */
@@ -63,6 +65,9 @@ struct pm_gpu {
 	const char *names[VALUES];
 	int value[VALUES]; /* where its number stands; -1: it is not told */
 	size_t n;
+	size_t seen, room; /* samples of the image: that were given on, and that there can be */
+	uint64_t interval_ns, decoded_ns; /* when it was decoded last */
+	uint32_t index;
 	bool began; /* the first sample of all is of another length */
 };
 
@@ -256,48 +261,81 @@ static bool describe_gpu(struct pm_gpu *gpu, uint32_t index)
 	return !gpu->pm->availability(&counters) && choose_values(gpu, chip.name);
 }
 
-static int clear_image(const struct pm_gpu *gpu)
+/* Takes 3 us a sample that there is room for, so it is done seldom. */
+static int clear_image(struct pm_gpu *gpu)
 {
 	struct pm_data data = { .size = sizeof(data),
 		                .object = gpu->object,
 		                .bytes = gpu->image_bytes,
 		                .image = gpu->image };
 
+	gpu->seen = 0;
 	return gpu->pm->data_init(&data);
 }
 
-static int begin_sampling(struct pm_gpu *gpu, uint32_t index, uint64_t interval_ns)
+static int set_interval(struct pm_gpu *gpu, uint64_t interval_ns)
 {
-	struct pm_enable enable = { .size = sizeof(enable), .device = index };
 	struct pm_set set = { .size = UP_TO(struct pm_set, append),
+		              .object = gpu->object,
 		              .config_bytes = gpu->config_bytes,
 		              .config = gpu->config,
 		              .buffer_bytes = BUFFER_BYTES,
 		              .interval = interval_ns,
 		              .trigger = PM_BY_TIME };
-	struct pm_data_size bytes = {
-		.size = sizeof(bytes), .names = gpu->names, .n = gpu->n, .samples = IMAGE_SAMPLES
-	};
-	struct pm_object start = { .size = sizeof(start) };
-	int r = gpu->pm->enable(&enable);
+	int r = gpu->pm->set(&set);
 
-	if (r)
-		return r;
-	gpu->object = set.object = bytes.object = start.object = enable.object;
-	r = gpu->pm->set(&set);
 	if (r) { /* Turing and GA100 have no other */
 		set.trigger = PM_BY_CLOCK;
 		set.interval = (uint64_t)(CLOCK_GHZ * (double)interval_ns);
 		r = gpu->pm->set(&set);
 	}
+	gpu->interval_ns = interval_ns;
+	return r;
+}
+
+static int start_sampling(struct pm_gpu *gpu)
+{
+	struct pm_object start = { .size = sizeof(start), .object = gpu->object };
+	int r = clear_image(gpu);
+
+	gpu->began = false;
+	gpu->decoded_ns = clock_now_ns();
+	return r ? r : gpu->pm->start(&start);
+}
+
+static int begin_sampling(struct pm_gpu *gpu, uint32_t index, uint64_t interval_ns)
+{
+	struct pm_enable enable = { .size = sizeof(enable), .device = index };
+	struct pm_data_size bytes = {
+		.size = sizeof(bytes), .names = gpu->names, .n = gpu->n, .samples = IMAGE_SAMPLES
+	};
+	int r = gpu->pm->enable(&enable);
+
+	if (r)
+		return r;
+	gpu->object = bytes.object = enable.object;
+	r = set_interval(gpu, interval_ns);
 	if (!r)
 		r = gpu->pm->data_size(&bytes);
 	if (r)
 		return r;
 	gpu->image_bytes = bytes.bytes;
 	gpu->image = xcalloc(1, bytes.bytes);
-	r = clear_image(gpu);
-	return r ? r : gpu->pm->start(&start);
+	gpu->room = IMAGE_SAMPLES;
+	return start_sampling(gpu);
+}
+
+static void end_sampling(struct pm_gpu *gpu)
+{
+	struct pm_object object = { .size = sizeof(object), .object = gpu->object };
+
+	if (gpu->object) {
+		gpu->pm->stop(&object);
+		gpu->pm->disable(&object);
+	}
+	gpu->object = NULL;
+	free(gpu->image);
+	gpu->image = NULL;
 }
 
 struct pm_gpu *pm_start(struct pm *pm, uint32_t index, uint64_t interval_ns, char *why, size_t size)
@@ -306,6 +344,7 @@ struct pm_gpu *pm_start(struct pm *pm, uint32_t index, uint64_t interval_ns, cha
 	int r;
 
 	gpu->pm = pm;
+	gpu->index = index;
 	if (!describe_gpu(gpu, index)) {
 		snprintf(why, size, "CUPTI cannot sample GPU %u", index);
 		pm_stop(gpu);
@@ -324,17 +363,18 @@ struct pm_gpu *pm_start(struct pm *pm, uint32_t index, uint64_t interval_ns, cha
 
 void pm_stop(struct pm_gpu *gpu)
 {
-	struct pm_object object = { .size = sizeof(object), .object = gpu->object };
-
-	if (gpu->object) {
-		gpu->pm->stop(&object);
-		gpu->pm->disable(&object);
-	}
+	end_sampling(gpu);
 	host_free(gpu, gpu->host);
 	free(gpu->availability);
 	free(gpu->config);
-	free(gpu->image);
 	free(gpu);
+}
+
+/* H200, CUPTI 13.0: another configuration without an end in between is taken, and ignored. */
+bool pm_pace(struct pm_gpu *gpu, uint64_t interval_ns)
+{
+	end_sampling(gpu);
+	return !begin_sampling(gpu, gpu->index, interval_ns);
 }
 
 /* ---- samples ------------------------------------------------------------------------------- */
@@ -409,33 +449,51 @@ static bool read_sample(struct pm_gpu *gpu, size_t index, struct pm_sample *samp
 	return true;
 }
 
+/*
+ * Decoding adds to what the image has; what it finds no room for is lost (H200, CUPTI 13.0), though
+ * it says nothing but that the image is full. So there is always room for what is due.
+ */
+static bool make_room(struct pm_gpu *gpu)
+{
+	uint64_t due = (clock_now_ns() - gpu->decoded_ns) / gpu->interval_ns;
+
+	return gpu->seen + due + due / 4 + IMAGE_SPARE <= gpu->room || !clear_image(gpu);
+}
+
 enum pm_reading pm_read(struct pm_gpu *gpu,
                         void (*each)(void *data, const struct pm_sample *sample), void *data,
-                        size_t *n)
+                        size_t *n, uint64_t *begun_ns)
 {
-	struct pm_decode decode = { .size = UP_TO(struct pm_decode, overflow),
+	struct pm_decode params = { .size = UP_TO(struct pm_decode, overflow),
 		                    .object = gpu->object,
 		                    .image = gpu->image,
 		                    .bytes = gpu->image_bytes };
 	struct pm_data_info info = { .size = sizeof(info),
 		                     .image = gpu->image,
 		                     .bytes = gpu->image_bytes };
-	int r = gpu->pm->decode(&decode);
 	struct pm_sample sample;
+	bool full;
+	int r;
 
 	*n = 0;
+	if (!make_room(gpu))
+		return PM_FAILED;
+	gpu->decoded_ns = *begun_ns = clock_now_ns();
+	r = gpu->pm->decode(&params);
 	/* an image that is full says so in one of two ways; what is in it is good */
 	if ((r && r != PM_OUT_OF_MEMORY) || gpu->pm->data_info(&info))
 		return PM_FAILED;
-	for (size_t i = 0; i < info.completed && i < IMAGE_SAMPLES; i++) {
-		if (gpu->began && read_sample(gpu, i, &sample))
+	gpu->room = info.room < IMAGE_SAMPLES ? info.room : IMAGE_SAMPLES;
+	for (; gpu->seen < info.completed && gpu->seen < IMAGE_SAMPLES; gpu->seen++) {
+		if (gpu->began && read_sample(gpu, gpu->seen, &sample))
 			each(data, &sample);
 		gpu->began = true;
 		++*n;
 	}
-	if (clear_image(gpu) || (r && !*n))
+	full = r || params.stopped == PM_DECODED_FULL;
+	if (full && (!gpu->seen || clear_image(gpu)))
 		return PM_FAILED;
-	if (decode.overflow)
+	if (params.overflow)
 		return PM_LOST;
-	return r || decode.stopped == PM_DECODED_FULL ? PM_MORE : PM_READ;
+	return full ? PM_MORE : PM_READ;
 }

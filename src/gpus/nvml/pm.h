@@ -21,17 +21,26 @@ struct pm_gpu *pm_start(struct pm *pm, uint32_t index, uint64_t interval_ns, cha
                         size_t size);
 void pm_stop(struct pm_gpu *gpu);
 
+/* Goes on with as long between two samples as this; false: it does not, and has to be stopped. */
+bool pm_pace(struct pm_gpu *gpu, uint64_t interval_ns);
+
 enum pm_reading {
 	PM_READ,   /* all that there was */
-	PM_MORE,   /* there is more */
+	PM_MORE,   /* there is more, or some was lost for want of room */
 	PM_LOST,   /* the hardware's buffer was full: some samples are lost */
 	PM_FAILED, /* nothing comes of it any more */
 };
 
-/* Gives `each` the samples that came, by the GPU's clock. */
+/*
+ * Gives `each` the samples that came, by the GPU's clock, and tells how many, and when it began to
+ * decode: what was there by then was decoded.
+ */
 enum pm_reading pm_read(struct pm_gpu *gpu,
                         void (*each)(void *data, const struct pm_sample *sample), void *data,
-                        size_t *n);
+                        size_t *n, uint64_t *begun_ns);
+
+/* Samples that one reading has room for at least. */
+#define PM_READ_MOST 300
 
 /* ---- pm sampling ---------------------------------------------------------------------------- */
 

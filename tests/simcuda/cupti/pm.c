@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
  * PM sampling of the simulated GPUs, whatever process uses them: from what the simulated driver
- * notes in SIMCUDA_BUSY. Of CUDA 12.8 and newer; it needs libnvperf_host.so to be loaded.
+ * notes in SIMCUDA_BUSY. Of CUDA 12.8 and newer; it needs libnvperf_host.so to be loaded. As on an
+ * H200 a decoding looks what there is 45 us after it began, samples that an image has no room for
+ * are lost, and what is enabled keeps its first interval.
  *
  *   SIMCUPTI_PM_BUFFER=N   the hardware's buffer has room for N samples
- *   SIMCUPTI_PM_FULL=1     an image that is full gives CUPTI_ERROR_OUT_OF_MEMORY
+ *   SIMCUPTI_PM_FULL=1     an image that is full gives CUPTI_ERROR_OUT_OF_MEMORY, and that is soon
  *   SIMCUPTI_PM_PLAIN=1    engines are not told: neither of kernels nor of copies
  *   SIMCUPTI_PM_COST_NS=N  what a sample takes of a CPU
  *   SIMCUPTI_PM_DECODE_NS=N what a decoding does, however few samples it has
  *   SIMCUPTI_PM_SLOW_NS=N  what a sample waits for
+ *   SIMCUPTI_PM_CLEAR_NS=N what clearing an image takes of a CPU
  *   SIMCUPTI_PM_HANG=N     after N times decoding does not return any more
  */
 #include "cupti.h"
@@ -24,8 +27,9 @@
 #include "../busy_log.h"
 #include "gpus/nvml/pm_calls.h"
 
-#define DEVICES 8
-#define SAMPLES 4096
+#define DEVICES  8
+#define SAMPLES  4096
+#define LOOKS_NS 45000
 
 struct pm_object_of { /* of a device */
 	uint32_t device;
@@ -45,7 +49,7 @@ struct pm_image {
 
 static struct busy_log *busy;
 static struct pm_object_of objects[DEVICES];
-static unsigned long room, plain, full, cost_ns, decode_ns, slow_ns, hang_after;
+static unsigned long room, plain, full, cost_ns, decode_ns, slow_ns, clear_ns, hang_after;
 
 static unsigned long number(const char *name, unsigned long otherwise)
 {
@@ -78,6 +82,7 @@ PM_CALL(cuptiProfilerInitialize, struct pm_plain)
 	cost_ns = number("SIMCUPTI_PM_COST_NS", 0);
 	decode_ns = number("SIMCUPTI_PM_DECODE_NS", 0);
 	slow_ns = number("SIMCUPTI_PM_SLOW_NS", 0);
+	clear_ns = number("SIMCUPTI_PM_CLEAR_NS", 0);
 	hang_after = number("SIMCUPTI_PM_HANG", 0);
 	return RESULT_SUCCESS;
 }
@@ -188,7 +193,9 @@ PM_CALL(cuptiPmSamplingDisable, struct pm_object)
 PM_CALL(cuptiPmSamplingSetConfig, struct pm_set)
 {
 	FAIL_ON_DEMAND();
-	((struct pm_object_of *)given->object)->interval_ns = given->interval;
+	struct pm_object_of *object = given->object;
+	if (!object->interval_ns)
+		object->interval_ns = given->interval;
 	return RESULT_SUCCESS;
 }
 
@@ -200,12 +207,21 @@ PM_CALL(cuptiPmSamplingGetCounterDataSize, struct pm_data_size)
 	return given->samples <= SAMPLES ? RESULT_SUCCESS : RESULT_INVALID_PARAMETER;
 }
 
+static void spin(uint64_t ns)
+{
+	uint64_t until = now_ns() + ns;
+
+	while (ns && now_ns() < until)
+		;
+}
+
 PM_CALL(cuptiPmSamplingCounterDataImageInitialize, struct pm_data)
 {
 	FAIL_ON_DEMAND();
 	struct pm_object_of *object = given->object;
 	((struct pm_image *)(void *)given->image)->room = full ? 256 : object->image_room;
 	((struct pm_image *)(void *)given->image)->n = 0;
+	spin(clear_ns);
 	return RESULT_SUCCESS;
 }
 
@@ -271,14 +287,6 @@ static void fill(const struct pm_object_of *object, struct pm_image *image)
 	image->n++;
 }
 
-static void spin(uint64_t ns)
-{
-	uint64_t until = now_ns() + ns;
-
-	while (ns && now_ns() < until)
-		;
-}
-
 static void take_time(void)
 {
 	spin(cost_ns);
@@ -291,13 +299,16 @@ PM_CALL(cuptiPmSamplingDecodeData, struct pm_decode)
 	FAIL_ON_DEMAND();
 	struct pm_object_of *object = given->object;
 	struct pm_image *image = (void *)given->image;
-	uint64_t now = now_ns();
+	uint64_t now;
 
 	object->decoded++;
+	spin(LOOKS_NS);
+	now = now_ns();
 	spin(decode_ns);
 	while (hang_after && object->decoded > hang_after)
 		sleep(1);
-	given->overflow = (now - object->next_ns) / object->interval_ns > room;
+	given->overflow =
+		now > object->next_ns && (now - object->next_ns) / object->interval_ns > room;
 	if (given->overflow)
 		object->next_ns = now;
 	while (object->next_ns + object->interval_ns <= now && image->n < image->room) {
@@ -305,6 +316,8 @@ PM_CALL(cuptiPmSamplingDecodeData, struct pm_decode)
 		object->next_ns += object->interval_ns;
 		take_time();
 	}
+	while (object->next_ns + object->interval_ns <= now)
+		object->next_ns += object->interval_ns;
 	given->stopped = image->n == image->room;
 	return full && given->stopped ? (enum result)PM_OUT_OF_MEMORY : RESULT_SUCCESS;
 }
