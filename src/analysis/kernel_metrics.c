@@ -13,12 +13,19 @@
 #define GROUP       64         /* stretches, whose sums are kept */
 #define WAITING_MAX 65536
 #define PASS_AFTER  (WAITING_MAX / 16) /* runs that a pass over all settled, and events since */
-#define BEFORE_NS   400000 /* of a run: a stretch may have begun before it, and not end sooner */
-#define AFTER_NS    100000
-#define TOGETHER    10 /* percent of a run that another one may share */
-#define SAMPLED     90 /* percent that have to be known */
+#define TOGETHER    10                 /* percent of a run that another one may share */
+#define SAMPLED     90                 /* percent that have to be known */
 
 enum { OF_SM, OF_TENSOR, OF_DRAM, OF_ALL };
+
+/*
+ * How near to a run's edges stretches may be another's is known at the end. So each run is taken
+ * for all of these that it is long enough for.
+ */
+static const uint64_t edges_ns[] = { 400000,  500000,  700000,  900000,
+	                             1200000, 2500000, 6000000, 15000000 };
+#define EDGES     ARRAY_SIZE(edges_ns)
+#define WITHIN_NS 200000 /* of a run, that has to be left */
 
 struct stretch {
 	uint64_t begin_ns, end_ns;
@@ -38,9 +45,11 @@ struct run {
 
 struct use {
 	const struct kernel *kernel;
-	uint64_t runs, ns;
-	double sums[OF_ALL];
-	uint64_t sampled_ns[OF_ALL];
+	struct {
+		uint64_t runs, ns;
+		double sums[OF_ALL];
+		uint64_t sampled_ns[OF_ALL];
+	} of[EDGES];
 };
 
 struct kernel_metrics {
@@ -49,14 +58,15 @@ struct kernel_metrics {
 	struct sums *before;       /* each group of stretches, a ring */
 	struct sums all;           /* stretches that there ever were */
 	uint32_t gpu;
-	bool several;
+	bool several, any_runs;
 	struct run *waiting; /* in the order in which they came */
 	size_t n_waiting;
 	uint64_t first_end_ns; /* of those that wait, or earlier */
 	uint64_t since_pass;   /* see PASS_AFTER */
 	struct use *uses;      /* by the kernel's id */
 	size_t n_uses;
-	uint64_t together, unsampled;
+	uint64_t together[EDGES], unsampled[EDGES], late; /* runs; there was no room for the last */
+	size_t edge;                                      /* that rows are of */
 	struct kernel_metrics_row *rows;
 };
 
@@ -191,32 +201,41 @@ static struct sums sums_of(const struct kernel_metrics *metrics, uint64_t begin_
 	return of;
 }
 
-/*
- * The first 400 us may belong to a stretch that began before the run: a stretch with other values
- * begins 300 us and a sample later at the latest.
- */
-static void settle(struct kernel_metrics *metrics, const struct run *run)
+/* Of a run. */
+static uint64_t least_ns(size_t edge)
 {
-	uint64_t begin_ns = run->begin_ns + BEFORE_NS, end_ns = run->end_ns - AFTER_NS;
-	uint64_t ns = run->end_ns - run->begin_ns;
-	struct sums of;
+	return 2 * edges_ns[edge] + WITHIN_NS;
+}
+
+static void settle_edge(struct kernel_metrics *metrics, const struct run *run, size_t edge)
+{
+	uint64_t begin_ns = run->begin_ns + edges_ns[edge], end_ns = run->end_ns - edges_ns[edge];
+	struct sums of = sums_of(metrics, begin_ns, end_ns);
 	struct use *use;
 
-	if (run->shared_ns * 100 > ns * TOGETHER) {
-		metrics->together++;
-		return;
-	}
-	of = sums_of(metrics, begin_ns, end_ns);
 	if (of.known_ns * 100 < (end_ns - begin_ns) * SAMPLED) {
-		metrics->unsampled++;
+		metrics->unsampled[edge]++;
 		return;
 	}
 	use = use_of(metrics, run->kernel);
-	use->runs++;
-	use->ns += ns;
+	use->of[edge].runs++;
+	use->of[edge].ns += run->end_ns - run->begin_ns;
 	for (size_t k = 0; k < OF_ALL; k++) {
-		use->sums[k] += (double)of.of[k];
-		use->sampled_ns[k] += of.sampled_ns[k];
+		use->of[edge].sums[k] += (double)of.of[k];
+		use->of[edge].sampled_ns[k] += of.sampled_ns[k];
+	}
+}
+
+static void settle(struct kernel_metrics *metrics, const struct run *run)
+{
+	uint64_t ns = run->end_ns - run->begin_ns;
+	bool together = run->shared_ns * 100 > ns * TOGETHER;
+
+	for (size_t edge = 0; edge < EDGES && ns >= least_ns(edge); edge++) {
+		if (together)
+			metrics->together[edge]++;
+		else
+			settle_edge(metrics, run, edge);
 	}
 }
 
@@ -272,13 +291,14 @@ static void take_run(struct kernel_metrics *metrics, const struct activity *acti
 {
 	struct run run = { activity->kernel, activity->begin_ns, activity->end_ns, 0 };
 
+	metrics->any_runs |= activity->kind == ACTIVITY_KERNEL;
 	if (activity->kind != ACTIVITY_KERNEL || !run.kernel || run.kernel->id == UINT32_MAX ||
-	    run.end_ns < run.begin_ns || run.end_ns - run.begin_ns < KERNEL_METRICS_LEAST_NS)
+	    run.end_ns < run.begin_ns || run.end_ns - run.begin_ns < least_ns(0))
 		return;
 	if (!metrics->waiting)
 		metrics->waiting = xcalloc(WAITING_MAX, sizeof(*metrics->waiting));
 	if (!has_room(metrics)) {
-		metrics->unsampled++;
+		metrics->late++;
 		return;
 	}
 	note_shared(metrics, &run);
@@ -302,38 +322,60 @@ void kernel_metrics_event(struct kernel_metrics *metrics, const struct event *ev
 
 ORDER_BY(most_time, struct kernel_metrics_row, DOWN(ns), UP(kernel->id));
 
-static double mean(const struct use *use, size_t k)
+static double mean(const struct use *use, size_t edge, size_t k)
 {
-	return use->sampled_ns[k] ? use->sums[k] / (double)use->sampled_ns[k] / 100 : NAN;
+	uint64_t ns = use->of[edge].sampled_ns[k];
+
+	return ns ? use->of[edge].sums[k] / (double)ns / 100 : NAN;
 }
 
-const struct kernel_metrics_row *kernel_metrics_rows(struct kernel_metrics *metrics, size_t *n)
+const struct kernel_metrics_row *kernel_metrics_rows(struct kernel_metrics *metrics,
+                                                     uint64_t edge_ns, size_t *n)
 {
+	size_t edge = ARRAY_BEFORE(EDGES, i, edges_ns[i] < edge_ns);
+
 	*n = 0;
 	settle_until(metrics, UINT64_MAX);
+	metrics->edge = edge;
 	free(metrics->rows);
 	metrics->rows = xcalloc(metrics->n_uses + 1, sizeof(*metrics->rows));
-	for (size_t i = 0; i < metrics->n_uses && !metrics->several; i++) {
+	for (size_t i = 0; i < metrics->n_uses && !metrics->several && edge < EDGES; i++) {
 		const struct use *use = &metrics->uses[i];
 
-		if (use->runs)
+		if (use->kernel && use->of[edge].runs)
 			metrics->rows[(*n)++] = (struct kernel_metrics_row){
-				use->kernel,          use->runs,         use->ns, mean(use, OF_SM),
-				mean(use, OF_TENSOR), mean(use, OF_DRAM)
+				use->kernel,
+				use->of[edge].runs,
+				use->of[edge].ns,
+				mean(use, edge, OF_SM),
+				mean(use, edge, OF_TENSOR),
+				mean(use, edge, OF_DRAM),
 			};
 	}
 	SORT(metrics->rows, *n, most_time);
 	return metrics->rows;
 }
 
+uint64_t kernel_metrics_least_ns(const struct kernel_metrics *metrics)
+{
+	return metrics->edge < EDGES ? least_ns(metrics->edge) : 0;
+}
+
 uint64_t kernel_metrics_together(const struct kernel_metrics *metrics)
 {
-	return metrics->together;
+	return metrics->edge < EDGES ? metrics->together[metrics->edge] : 0;
 }
 
 uint64_t kernel_metrics_unsampled(const struct kernel_metrics *metrics)
 {
-	return metrics->n_stretches ? metrics->unsampled : 0;
+	if (!metrics->n_stretches || metrics->edge == EDGES)
+		return 0;
+	return metrics->unsampled[metrics->edge] + metrics->late;
+}
+
+bool kernel_metrics_any(const struct kernel_metrics *metrics)
+{
+	return metrics->any_runs && metrics->n_stretches;
 }
 
 bool kernel_metrics_of_several(const struct kernel_metrics *metrics)

@@ -145,7 +145,6 @@ uint32_t gpu_resident_blocks(const struct gpu_limits *limits, uint64_t block_thr
 #define COPY_LEAST  300  /* the same of copies: small ones are always under way */
 #define HALF        (GPU_SHARE_WHOLE / 2)
 #define LONGEST_NS  20000000ull /* of a stretch: what goes on is told of meanwhile */
-#define OTHER_NS    300000ull   /* after which what goes on with other values is told apart */
 #define OTHER       1500        /* as far from its means */
 #define PARTLY_MOST 10          /* samples of one whose share is between */
 
@@ -205,7 +204,7 @@ static bool is_other(const struct stretches *stretches, const struct pm_sample *
 {
 	uint64_t ns = stretches->run.end_ns - stretches->run.begin_ns;
 
-	if (stretches->kind != KIND_BUSY || ns < OTHER_NS)
+	if (stretches->kind != KIND_BUSY || ns < GPU_STRETCH_OTHER_NS)
 		return false;
 	for (int i = OF_SM; i < OF_ALL; i++) {
 		double off = (double)*value_of(sample, i) - stretches->sums[i] / (double)ns;

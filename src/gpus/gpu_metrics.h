@@ -133,6 +133,9 @@ struct gpu_stretch {
 	int16_t busy, copies, sm, tensor, dram;
 };
 
+#define GPU_STRETCH_OTHER_NS                                                                       \
+	300000ull /* after which what goes on with other values is told apart */
+
 struct stretches {
 	void (*each)(void *data, const struct gpu_stretch *stretch);
 	void *data;

@@ -133,25 +133,48 @@ static const struct table_column kernel_columns[] = {
 	{ "Kernel", TABLE_TEXT, TABLE_VIA(struct kernel_metrics_row, kernel, name) },
 };
 
+/* What lies between two samples is in the error of their times, but a stretch has 300 us or more.
+ */
+static uint64_t edge_of(const struct run_stretches *run)
+{
+	uint64_t least_ns = GPU_STRETCH_OTHER_NS;
+
+	return run->clock_error_ns +
+	       (run->interval_ns < least_ns ? least_ns - run->interval_ns : 0);
+}
+
 static void write_kernels(void *self, struct table *table, const struct run_info *run)
 {
 	struct metrics_report *report = self;
 	size_t n;
-	const struct kernel_metrics_row *rows = kernel_metrics_rows(report->kernels, &n);
+	uint64_t edge_ns = edge_of(&run->stretches), least_ns;
+	const struct kernel_metrics_row *rows = kernel_metrics_rows(report->kernels, edge_ns, &n);
+	bool several = kernel_metrics_of_several(report->kernels);
 
-	if (!n && !kernel_metrics_of_several(report->kernels))
+	least_ns = kernel_metrics_least_ns(report->kernels);
+	if (!kernel_metrics_any(report->kernels))
 		return;
-	report_table(&report->writer, "kernels", "While a kernel ran for 1 ms or longer",
+	report_table(&report->writer, "kernels", "While a kernel ran",
 	             TABLE_COLUMNS(kernel_columns));
 	for (size_t i = 0; i < n; i++) {
 		table_fields(table, &rows[i]);
 		TABLE_CELLS(table, rows[i].sm, rows[i].tensor, rows[i].dram);
 		table_row(table, &rows[i]);
 	}
+	if (several) {
+		table_note(table, "not told of several GPUs, since it is not known which of them a "
+		                  "process calls 0");
+		return;
+	}
 	table_note_if(
-		table, kernel_metrics_of_several(report->kernels),
-		"not told of several GPUs, since it is not known which of them a process calls 0");
-	note_count(table, "left out, since other kernels of 1 ms or longer ran at the same time",
+		table, least_ns,
+		"of runs of %.1f ms or longer, since samples within %.1f ms of an edge may be "
+		"another's",
+		(double)least_ns / 1e6, (double)edge_ns / 1e6);
+	table_note_if(table, !least_ns,
+	              "not told, since samples within %.1f ms of an edge may be another's",
+	              (double)edge_ns / 1e6);
+	note_count(table, "left out, since other long kernels ran at the same time",
 	           kernel_metrics_together(report->kernels));
 	note_count(table, "left out, since samples are missing",
 	           kernel_metrics_unsampled(report->kernels));

@@ -7,7 +7,8 @@
 
 #include "support.h"
 
-#define MS 1000000ull
+#define MS      1000000ull
+#define EDGE_NS 400000 /* of samples 100 us apart */
 
 static const struct process process = { .id = 0, .pid = 7 };
 static const struct kernel product = { .id = 0, .name = "product" },
@@ -64,7 +65,7 @@ static void test_kernels_have_the_means_of_their_time(void **state)
 	stretch(0, 15 * MS + 100000, 18 * MS, 99, 0, 87);
 	stretch(0, 18 * MS, 30 * MS, 0, 0, 0);
 	kernel(&tiny, 20 * MS, 20 * MS + 999000);
-	rows = kernel_metrics_rows(metrics, &n);
+	rows = kernel_metrics_rows(metrics, EDGE_NS, &n);
 	assert_int_equal(n, 2);
 	assert_ptr_equal(rows[0].kernel, &product);
 	assert_int_equal(rows[0].runs, 1);
@@ -84,11 +85,50 @@ static void test_runs_that_follow_each_other_have_one_stretch(void **state)
 	for (uint64_t i = 0; i < 10; i++)
 		kernel(&product, i * 2 * MS, (i + 1) * 2 * MS);
 	stretch(0, 0, 20 * MS, 96, -1, 16);
-	rows = kernel_metrics_rows(metrics, &n);
+	rows = kernel_metrics_rows(metrics, EDGE_NS, &n);
 	assert_int_equal(n, 1);
 	assert_int_equal(rows[0].runs, 10);
 	assert_float_equal(rows[0].sm, 96, 0.01);
 	assert_true(isnan(rows[0].tensor)); /* not told by this GPU */
+}
+
+/* Samples late by half a millisecond, as long as they may be wrong by more, tell nothing of others.
+ */
+static void test_times_of_samples_may_be_wrong(void **state)
+{
+	const struct kernel_metrics_row *rows;
+	uint64_t late_ns = 600000;
+	size_t n;
+
+	for (uint64_t i = 0; i < 10; i++) {
+		uint64_t at_ns = i * 10 * MS;
+
+		kernel(&product, at_ns, at_ns + 3 * MS);
+		kernel(&add, at_ns + 3 * MS, at_ns + 8 * MS);
+		kernel(&tiny, at_ns + 8 * MS, at_ns + 10 * MS);
+		stretch(0, at_ns + late_ns, at_ns + 3 * MS + late_ns, 96, 93, 16);
+		stretch(0, at_ns + 3 * MS + late_ns, at_ns + 8 * MS + late_ns, 99, 0, 87);
+		stretch(0, at_ns + 8 * MS + late_ns, at_ns + 10 * MS + late_ns, 10, 0, 0);
+	}
+	rows = kernel_metrics_rows(metrics, 650000, &n);
+	assert_int_equal(kernel_metrics_least_ns(metrics), 1600000);
+	assert_int_equal(n, 3);
+	assert_ptr_equal(rows[0].kernel, &add);
+	assert_float_equal(rows[0].tensor, 0, 0.01);
+	assert_float_equal(rows[1].tensor, 93, 0.01);
+	assert_float_equal(rows[1].dram, 16, 0.01);
+	assert_float_equal(rows[2].sm, 10, 0.01);
+	rows = kernel_metrics_rows(metrics, 900001, &n);
+	assert_int_equal(kernel_metrics_least_ns(metrics), 2600000);
+	assert_int_equal(n, 2);
+	assert_int_equal(rows[1].runs, 10);
+	kernel_metrics_rows(metrics, 2 * MS, &n);
+	assert_int_equal(n, 0);
+	assert_int_equal(kernel_metrics_unsampled(metrics), 0); /* none is long enough */
+	kernel_metrics_rows(metrics, 25 * MS, &n);
+	assert_int_equal(n, 0);
+	assert_int_equal(kernel_metrics_least_ns(metrics), 0);
+	assert_true(kernel_metrics_any(metrics));
 }
 
 static void test_what_is_not_known_is_left_out_and_counted(void **state)
@@ -100,7 +140,7 @@ static void test_what_is_not_known_is_left_out_and_counted(void **state)
 	kernel(&add, 100 * MS, 110 * MS);
 	stretch(0, 100 * MS, 120 * MS, 50, 50, 50);
 	kernel(&product, 105 * MS, 112 * MS); /* beside the other one */
-	kernel_metrics_rows(metrics, &n);
+	kernel_metrics_rows(metrics, EDGE_NS, &n);
 	assert_int_equal(n, 0);
 	assert_int_equal(kernel_metrics_unsampled(metrics), 1);
 	assert_int_equal(kernel_metrics_together(metrics), 2);
@@ -113,7 +153,7 @@ static void test_of_several_gpus_nothing_is_told(void **state)
 	stretch(0, 0, 5 * MS, 96, 93, 16);
 	stretch(1, 5 * MS, 9 * MS, 1, 1, 1);
 	kernel(&product, 0, 5 * MS);
-	kernel_metrics_rows(metrics, &n);
+	kernel_metrics_rows(metrics, EDGE_NS, &n);
 	assert_int_equal(n, 0);
 	assert_true(kernel_metrics_of_several(metrics));
 }
@@ -127,7 +167,7 @@ static void test_gpus_whose_stretches_have_the_same_times_are_several(void **sta
 		stretch(1, i * 5 * MS, (i + 1) * 5 * MS, 90, 90, 90);
 		kernel(&product, i * 5 * MS, i * 5 * MS + 4 * MS);
 	}
-	kernel_metrics_rows(metrics, &n);
+	kernel_metrics_rows(metrics, EDGE_NS, &n);
 	assert_int_equal(n, 0);
 	assert_true(kernel_metrics_of_several(metrics));
 }
@@ -147,13 +187,13 @@ static void test_a_long_run_has_the_mean_of_all_its_stretches(void **state)
 		last = many[k];
 		/* half of a stretch at the begin, and half of one at the end, both of 0 % SM */
 		kernel(k ? &add : &product, (last - 900) * MS + MS / 2 - 400000,
-		       (last - 100) * MS + MS / 2 + 100000);
+		       (last - 100) * MS + MS / 2 + 400000);
 	}
 	for (uint64_t i = 100; i < 900; i++)
 		sm += (double)(i % 100) / 800;
 	/* half of the first is missing, and half of the one after the last is there: both are 0 %
 	 */
-	rows = kernel_metrics_rows(metrics, &n);
+	rows = kernel_metrics_rows(metrics, EDGE_NS, &n);
 	assert_int_equal(n, 2);
 	for (size_t i = 0; i < n; i++) {
 		assert_float_equal(rows[i].sm, sm, 0.001);
@@ -191,7 +231,7 @@ static void test_no_run_costs_more_than_others(void **state)
 
 		kernel(&product, is_long ? 0 : i * MS, is_long ? (1u << 18) * MS : (i + 1) * MS);
 	}
-	kernel_metrics_rows(metrics, &n);
+	kernel_metrics_rows(metrics, EDGE_NS, &n);
 	assert_true(seconds() - begin < 2);
 }
 
@@ -226,7 +266,7 @@ static void test_memory_is_bounded(void **state)
 		if (i % 1000 == 0)
 			kernel(&add, 400000 * MS + i * MS, 400000 * MS + (i + 2) * MS);
 	}
-	rows = kernel_metrics_rows(metrics, &n);
+	rows = kernel_metrics_rows(metrics, EDGE_NS, &n);
 	assert_int_equal(n, 1);
 	assert_int_equal(rows[0].runs, 600);
 	assert_int_equal(kernel_metrics_unsampled(metrics), 100000);
@@ -239,6 +279,7 @@ int main(void)
 		                                end),
 		cmocka_unit_test_setup_teardown(test_kernels_have_the_means_of_their_time, begin,
 		                                end),
+		cmocka_unit_test_setup_teardown(test_times_of_samples_may_be_wrong, begin, end),
 		cmocka_unit_test_setup_teardown(test_runs_that_follow_each_other_have_one_stretch,
 		                                begin, end),
 		cmocka_unit_test_setup_teardown(test_what_is_not_known_is_left_out_and_counted,
