@@ -472,20 +472,18 @@ struct code_table *code_tables_hold(struct code_tables *tables, pid_t pid, uint6
 void code_tables_drop(struct code_tables *tables, struct code_table **dropped, size_t n)
 {
 	uint32_t *numbers = xmalloc((n + 1) * sizeof(*numbers)), leaving = 0;
+	size_t n_over = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!--dropped[i]->holders && dropped[i]->number)
+		if (--dropped[i]->holders) /* one that was held twice stands there twice */
+			continue;
+		if (dropped[i]->number)
 			numbers[leaving++] = dropped[i]->number;
+		dropped[n_over++] = dropped[i];
 	}
 	take_back(tables, numbers, leaving);
-	for (size_t i = 0; i < n; i++) {
-		bool again = dropped[i]->holders; /* one that was held twice stands there twice */
-
-		for (size_t k = i + 1; k < n && !again; k++)
-			again = dropped[k] == dropped[i];
-		if (!again)
-			free_table(tables, dropped[i]);
-	}
+	for (size_t i = 0; i < n_over; i++)
+		free_table(tables, dropped[i]);
 	free(numbers);
 }
 

@@ -132,6 +132,7 @@ struct unwound { /* a process */
 	uint64_t looked_ns;         /* 0: never */
 	uint64_t patience_ns;       /* until it may be looked at again */
 	uint64_t told;              /* what the programs were told last, as a number */
+	bool looked_at;             /* now */
 	struct code_table **tables; /* that it holds */
 	size_t n_tables;
 	const struct python_layout *python;
@@ -155,6 +156,7 @@ struct unwinder {
 	uint32_t generation;  /* the last one of any process: a pid may be used again */
 	bool looking;         /* the tables are in use, */
 	bool hurried;         /* which somebody waits for: the look is to end early */
+	bool dropping;        /* the tables are in use, and nobody waits for that */
 	bool stopping;
 	struct unwinder_figures figures;
 };
@@ -233,10 +235,37 @@ static void tell_code(struct unwinder *u, struct unwound *process, struct code_l
 	process->told = look->sum;
 }
 
-static void drop_tables(struct unwinder *u, struct code_table **tables, size_t n)
+/* Tables that nobody asks for any more. */
+struct dropped {
+	struct code_table **tables;
+	size_t n;
+};
+
+/* Takes over what was allocated for them. */
+static void add_dropped(struct dropped *dropped, struct code_table **tables, size_t n)
 {
-	code_tables_drop(u->tables, tables, n);
+	if (n)
+		dropped->tables =
+			xrealloc(dropped->tables, (dropped->n + n) * sizeof(*dropped->tables));
+	for (size_t i = 0; i < n; i++)
+		dropped->tables[dropped->n++] = tables[i];
 	free(tables);
+}
+
+/*
+ * Without the lock, for which the main thread waits: the kernel takes some 10 ms until no program
+ * can be in a table any more, as long for one of them as for a thousand.
+ */
+static void drop_tables(struct unwinder *u, struct dropped *dropped)
+{
+	if (!dropped->n)
+		return;
+	u->dropping = true;
+	pthread_mutex_unlock(&u->lock);
+	code_tables_drop(u->tables, dropped->tables, dropped->n);
+	free(dropped->tables);
+	pthread_mutex_lock(&u->lock);
+	u->dropping = false;
 }
 
 /* Without the lock: files are read. `told`: what the programs know, 0: nothing. */
@@ -253,22 +282,20 @@ static struct code_look *look_at(struct unwinder *u, pid_t pid, uint64_t person,
 	return look;
 }
 
-static void take_over(struct unwinder *u, struct unwound *process, struct code_look *look)
+static void take_over(struct unwinder *u, struct unwound *process, struct code_look *look,
+                      struct dropped *dropped)
 {
-	struct code_table **before = process->tables;
-	size_t n_before = process->n_tables;
-
 	if (process->gone || look->program != process->program) {
-		drop_tables(u, look->tables, look->n_tables);
+		add_dropped(dropped, look->tables, look->n_tables);
 		free(look);
 		return;
 	}
 	process->asked |= look->late;
 	tell_code(u, process, look);
 	tell_python(u, process, look);
+	add_dropped(dropped, process->tables, process->n_tables);
 	process->tables = look->tables;
 	process->n_tables = look->n_tables;
-	drop_tables(u, before, n_before);
 	free(look);
 }
 
@@ -285,12 +312,25 @@ static void untell(struct unwinder *u, struct unwound *process)
 	untell_python(u, process);
 }
 
-static void drop_process(struct unwinder *u, struct unwound *process)
+/* Its tables are left to the caller. */
+static void drop_process(struct unwinder *u, struct unwound *process, struct dropped *dropped)
 {
 	HASH_DEL(u->processes, process);
 	untell(u, process);
-	drop_tables(u, process->tables, process->n_tables);
+	add_dropped(dropped, process->tables, process->n_tables);
 	free(process);
+}
+
+/* All together: thousands may have ended at once. */
+static void drop_gone(struct unwinder *u)
+{
+	struct unwound *process, *next;
+	struct dropped dropped = { 0 };
+
+	HASH_ITER (hh, u->processes, process, next)
+		if (process->gone)
+			drop_process(u, process, &dropped);
+	drop_tables(u, &dropped);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -352,26 +392,28 @@ static void serve(struct unwinder *u, struct unwound *process)
 	unsigned program = process->program;
 	uint64_t person = process->person;
 	uint64_t told = process->in_map ? process->told : 0;
+	struct dropped dropped = { 0 };
 	struct code_look *look;
 
 	if (process->gone) {
-		drop_process(u, process);
+		drop_gone(u);
 		return;
 	}
 	process->asked = false;
 	process->looked_ns = clock_now_ns();
-	u->looking = true;
+	u->looking = process->looked_at = true;
 	__atomic_store_n(&u->hurried, false, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&u->lock);
 	look = look_at(u, pid, person, program, told);
 	pthread_mutex_lock(&u->lock);
 	if (look)
-		take_over(u, process, look);
+		take_over(u, process, look, &dropped);
 	else if (!process->in_map && !process->asked)
 		process->gone = true; /* a late record had asked for one that has ended */
 	process->looks++;
-	u->looking = false;
+	u->looking = process->looked_at = false;
 	pthread_cond_broadcast(&u->done);
+	drop_tables(u, &dropped);
 }
 
 static void *run(void *data)
@@ -445,12 +487,15 @@ void unwinder_stop(struct unwinder *u)
 void unwinder_free(struct unwinder *u)
 {
 	struct unwound *process, *next;
+	struct dropped dropped = { 0 };
 
 	if (!u)
 		return;
 	unwinder_stop(u);
 	HASH_ITER (hh, u->processes, process, next)
-		drop_process(u, process);
+		drop_process(u, process, &dropped);
+	code_tables_drop(u->tables, dropped.tables, dropped.n);
+	free(dropped.tables);
 	quota_free(&u->told_of);
 	code_tables_free(u->tables);
 	pthread_cond_destroy(&u->asked);
@@ -510,7 +555,7 @@ bool unwinder_look(struct unwinder *u, pid_t pid, uint64_t most_ns)
 	LOCKED(&u->lock);
 	process = ask(u, pid);
 	process->looked_ns = 0;
-	looks = process->looks + u->looking; /* one under way may have begun too early */
+	looks = process->looks + process->looked_at; /* one under way may have begun too early */
 	pthread_cond_broadcast(&u->asked);
 	while (process && !(done = process->looks > looks)) {
 		if (pthread_cond_timedwait(&u->done, &u->lock, &until))
@@ -562,7 +607,7 @@ bool unwinder_wait(struct unwinder *u, uint64_t most_ns)
 	bool idle;
 
 	LOCKED(&u->lock);
-	while (!(idle = !u->looking && !is_asked(u))) {
+	while (!(idle = !u->looking && !u->dropping && !is_asked(u))) {
 		if (pthread_cond_timedwait(&u->done, &u->lock, &until))
 			break;
 	}
@@ -586,6 +631,6 @@ void unwinder_figures(struct unwinder *u, struct unwinder_figures *figures)
 	*figures = u->figures;
 	HASH_ITER (hh, u->processes, process, next)
 		figures->unknown_python += process->python_unknown;
-	if (!u->looking)
+	if (!u->looking && !u->dropping)
 		code_tables_figures(u->tables, &figures->code);
 }

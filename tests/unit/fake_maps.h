@@ -59,8 +59,10 @@ static inline size_t fake_processes(void)
 	return n;
 }
 
-/* Of the map of tables, each of which waits; and whether it takes several at a time. */
+/* Of the map of tables, each of which waits (for so long, where it takes one away); and whether it
+ * takes several at a time. */
 static unsigned fake_changes;
+static unsigned fake_wait_us;
 static bool fake_no_batches;
 
 static inline size_t fake_tables(void)
@@ -139,6 +141,8 @@ int __wrap_bpf_map_delete_elem(int map, const void *key)
 	uint32_t number = *(const uint32_t *)key;
 	struct fake_code *found;
 
+	if (map == FAKE_FILES)
+		usleep(fake_wait_us);
 	pthread_mutex_lock(&fake_lock);
 	if (map == FAKE_CODE && (found = fake_find(number))) {
 		free(found->code);
@@ -157,10 +161,15 @@ int __wrap_bpf_map_delete_batch(int map, const void *keys, __u32 *count,
 {
 	unsigned before = fake_changes;
 
+	unsigned wait_us = fake_wait_us;
+
 	if (fake_no_batches)
 		return -ENOTSUP;
+	usleep(wait_us);
+	fake_wait_us = 0;
 	for (__u32 i = 0; i < *count; i++)
 		__wrap_bpf_map_delete_elem(map, (const uint32_t *)keys + i);
+	fake_wait_us = wait_us;
 	fake_changes = before + 1;
 	return 0;
 }

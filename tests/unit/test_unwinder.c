@@ -363,6 +363,78 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* How long others wait for what the thread has locked, at most, for a second. */
+static uint64_t longest_wait_ns(void)
+{
+	uint64_t end = now_ns() + 1000000000, longest = 0;
+
+	while (now_ns() < end) {
+		uint64_t begin_ns = now_ns();
+
+		unwinder_python(unwinder, getpid());
+		if (now_ns() - begin_ns > longest)
+			longest = now_ns() - begin_ns;
+		usleep(1000);
+	}
+	return longest;
+}
+
+/* The kernel waits whenever a table is taken away: for all of them once, and nobody with it. */
+static void test_processes_that_end_together_hold_nobody_up(void **state)
+{
+	pid_t pids[4], other = start();
+	struct mapped_file file;
+	unsigned before;
+
+	begin();
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
+		mapped_begin(&file);
+		pids[i] = start();
+		look_at(pids[i]);
+		mapped_end(&file);
+	}
+	held = other;
+	unwinder_see(unwinder, other);
+	wait_for_the_thread();
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
+		stop(pids[i]);
+		unwinder_forget(unwinder, pids[i]);
+	}
+	before = fake_changes;
+	fake_wait_us = 400000;
+	sem_post(&go);
+	assert_in_range(longest_wait_ns(), 0, 200000000);
+	wait_for_it();
+	assert_int_equal(fake_changes, before + 1);
+	fake_wait_us = 0;
+	stop(other);
+	end();
+}
+
+static void *let_go(void *unused)
+{
+	usleep(50000);
+	sem_post(&go);
+	return unused;
+}
+
+static void test_a_look_that_waits_for_that_at_another_process(void **state)
+{
+	pid_t pid = start(), other = start();
+	pthread_t thread;
+
+	begin();
+	held = other;
+	unwinder_see(unwinder, other);
+	wait_for_the_thread();
+	assert_int_equal(pthread_create(&thread, NULL, let_go, NULL), 0);
+	assert_true(unwinder_look(unwinder, pid, 5000000000));
+	pthread_join(thread, NULL);
+	stop(pid);
+	stop(other);
+	end();
+}
+
 static void test_an_exec_that_came_before_the_look_changes_nothing(void **state)
 {
 	uint64_t before = now_ns();
@@ -532,6 +604,8 @@ int main(void)
 		cmocka_unit_test(test_a_pid_that_is_used_again_has_no_generation_of_before),
 		cmocka_unit_test(test_a_late_word_of_a_process_that_has_ended),
 		cmocka_unit_test(test_a_process_that_has_ended_unseen_stays_known),
+		cmocka_unit_test(test_processes_that_end_together_hold_nobody_up),
+		cmocka_unit_test(test_a_look_that_waits_for_that_at_another_process),
 		cmocka_unit_test(test_an_exec_that_came_before_the_look_changes_nothing),
 		cmocka_unit_test(test_nobody_is_told_of_looks_after_a_stop),
 		cmocka_unit_test(test_an_exec_while_the_process_is_looked_at),
