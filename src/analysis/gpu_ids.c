@@ -6,11 +6,13 @@
 
 #include "analysis/by_id.h"
 #include "base/array.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 
 struct gpu_ids {
 	uint64_t known[GPU_IDS_MAX]; /* process and number */
 	uint32_t n, last;
+	struct quota taken;
 };
 
 struct gpu_ids *gpu_ids_new(void)
@@ -20,6 +22,8 @@ struct gpu_ids *gpu_ids_new(void)
 
 void gpu_ids_free(struct gpu_ids *ids)
 {
+	if (ids)
+		quota_free(&ids->taken);
 	free(ids);
 }
 
@@ -34,7 +38,7 @@ uint32_t gpu_ids_of(struct gpu_ids *ids, const struct event *event)
 		if (ids->known[i] == gpu)
 			return ids->last = i;
 	}
-	if (ids->n == GPU_IDS_MAX)
+	if (!quota_take_beside(&ids->taken, process_shares_with(event->process), GPU_IDS_MAX))
 		return GPU_ID_NONE;
 	ids->known[ids->n] = gpu;
 	return ids->last = ids->n++;

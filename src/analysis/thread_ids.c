@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/map.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 
 #define RECENT 64 /* found without hashing; a power of two */
@@ -21,7 +22,7 @@ struct thread_id {
 struct thread_ids {
 	struct thread_id *known;
 	struct thread_id *recent[RECENT]; /* by the low bits of the tid */
-	uint32_t n;
+	struct quota taken;
 };
 
 struct thread_ids *thread_ids_new(void)
@@ -38,7 +39,7 @@ static struct thread_id *add(struct thread_ids *ids, struct thread_id_key key)
 {
 	struct thread_id *made = MAP_ADD(ids->known, key, &key);
 
-	made->id = ids->n++;
+	made->id = (uint32_t)ids->taken.taken - 1;
 	return made;
 }
 
@@ -61,7 +62,7 @@ uint32_t thread_ids_of(struct thread_ids *ids, const struct event *event)
 
 	if (found)
 		return found->id;
-	if (ids->n >= THREAD_IDS_MAX)
+	if (!quota_take_beside(&ids->taken, process_shares_with(event->process), THREAD_IDS_MAX))
 		return THREAD_ID_OTHERS;
 	found = *recent_of(ids, key) = add(ids, key);
 	return found->id;
@@ -92,5 +93,6 @@ void thread_ids_free(struct thread_ids *ids)
 	if (!ids)
 		return;
 	MAP_FREE(ids->known, free);
+	quota_free(&ids->taken);
 	free(ids);
 }

@@ -96,6 +96,18 @@ const char *quota_take(struct quota *quota, uint64_t user, uint32_t pid, size_t 
 	return why;
 }
 
+bool quota_take_beside(struct quota *quota, uint64_t user, size_t most)
+{
+	size_t free = quota->taken < most ? most - quota->taken : 0;
+	bool fits = user == QUOTA_ROOT ? free > 0 : owner_has(quota, user) < 3 * free;
+
+	if (fits)
+		quota_add(quota, user, 0, 1);
+	else
+		quota->refused++;
+	return fits;
+}
+
 void quota_give(struct quota *quota, uint64_t user, uint32_t pid, size_t n)
 {
 	size_t has = owner_has(quota, user);

@@ -40,6 +40,13 @@ const char *quota_take(struct quota *quota, uint64_t user, uint32_t pid, size_t 
 /* The same where it is there already and has to be counted, whatever the limits are. */
 void quota_add(struct quota *quota, uint64_t user, uint32_t pid, size_t n);
 
+/*
+ * One more of `most`, of which a user but root may have three times as many as are free: alone
+ * three quarters, two of them three sevenths each, so that there is always some for the next. The
+ * limits of the quota are not asked. False, and counted: there is no room for that user.
+ */
+bool quota_take_beside(struct quota *quota, uint64_t user, size_t most);
+
 /* Gives back what the same user and process took. */
 void quota_give(struct quota *quota, uint64_t user, uint32_t pid, size_t n);
 

@@ -31,6 +31,12 @@ struct process {
 
 #define PROCESS_UNTOLD (UINT64_MAX - 1) /* a person: the file is older than that is told */
 
+/* Whose share of what is kept of a file a process has: of an older file's nobody knows. */
+static inline uint64_t process_shares_with(const struct process *process)
+{
+	return process->person == PROCESS_UNTOLD ? 0 : process->person;
+}
+
 /* Tells it from processes of other machines that have its number. */
 static inline uint64_t machine_pid(const struct process *process)
 {

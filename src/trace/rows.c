@@ -2,7 +2,7 @@
 /*
  * What reports and exports have a row for beside what a file defines: threads, streams, the sizes
  * of kernels, rows of ranges. An event of six bytes can ask for another one,
- * so a reader passes on events of so many only.
+ * so a reader passes on events of so many only, of which no user has all.
  */
 #include "trace/codec.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 
 #define KEY_WORDS 4
@@ -50,8 +51,9 @@ struct recent_ranges {
  */
 struct kept_rows {
 	uint64_t *slots; /* 0: free; at most half of them are taken */
-	uint32_t n_slots, count, most;
-	uint64_t refused;
+	uint32_t n_slots, most;
+	struct quota taken;
+	uint64_t refused;          /* events */
 	uint64_t threads[THREADS]; /* taken before, by their tid */
 	struct recent_stream streams[RECENT];
 	struct recent_work works[RECENT];
@@ -73,6 +75,7 @@ void rows_free(struct kept_rows *rows)
 {
 	if (!rows)
 		return;
+	quota_free(&rows->taken);
 	free(rows->slots);
 	free(rows);
 }
@@ -114,17 +117,17 @@ static void grow(struct kept_rows *rows)
 	free(old);
 }
 
-static bool take_new(struct kept_rows *rows, const struct rows_row_key *key)
+static bool take_new(struct kept_rows *rows, const struct event *event,
+                     const struct rows_row_key *key)
 {
 	uint64_t hash = hash_of(key), *slot = slot_of(rows, hash);
 
 	if (*slot)
 		return true;
-	if (rows->count == rows->most)
+	if (!quota_take_beside(&rows->taken, process_shares_with(event->process), rows->most))
 		return false;
-	rows->count++;
 	*slot = hash;
-	if (2 * rows->count >= rows->n_slots)
+	if (2 * rows->taken.taken >= rows->n_slots)
 		grow(rows);
 	return true;
 }
@@ -230,11 +233,12 @@ static inline bool is_recent(const struct kept_rows *rows, const struct event *e
 
 /* ---- events -------------------------------------------------------------------------------- */
 
-#define TAKE(rows, kind, ...) take_new(rows, &(struct rows_row_key){ { __VA_ARGS__ }, kind })
+#define TAKE(rows, event, kind, ...)                                                               \
+	take_new(rows, event, &(struct rows_row_key){ { __VA_ARGS__ }, kind })
 
 static bool take_thread(struct kept_rows *rows, const struct event *event)
 {
-	if (!TAKE(rows, ROW_THREAD, thread_of(event)))
+	if (!TAKE(rows, event, ROW_THREAD, thread_of(event)))
 		return false;
 	rows->threads[event->tid % THREADS] = thread_of(event);
 	return true;
@@ -245,17 +249,18 @@ static bool take_call(struct kept_rows *rows, const struct event *event)
 	uint64_t handle = event->call->args.stream;
 	uint32_t process = event->process->id;
 
-	if (handle && !TAKE(rows, ROW_STREAM, process, handle))
+	if (handle && !TAKE(rows, event, ROW_STREAM, process, handle))
 		return false;
 	rows->streams[recent_stream(event)] = (struct recent_stream){ handle, process + 1 };
 	return true;
 }
 
-static bool take_sizes(struct kept_rows *rows, const struct activity *a)
+static bool take_sizes(struct kept_rows *rows, const struct event *event)
 {
+	const struct activity *a = event->activity;
 	struct recent_sizes *recent = &rows->sizes[recent_sizes(a)];
 
-	if (!TAKE(rows, ROW_SIZES, a->kernel->id, (uint64_t)a->grid[0] << 32 | a->grid[1],
+	if (!TAKE(rows, event, ROW_SIZES, a->kernel->id, (uint64_t)a->grid[0] << 32 | a->grid[1],
 	          (uint64_t)a->grid[2] << 32 | a->block[0],
 	          (uint64_t)a->block[1] << 32 | a->block[2]))
 		return false;
@@ -270,11 +275,12 @@ static bool take_activity(struct kept_rows *rows, const struct event *event)
 	const struct activity *a = event->activity;
 	uint32_t process = event->process->id;
 
-	if (!TAKE(rows, ROW_WORK, process, a->device, (uint64_t)a->context << 32 | a->stream))
+	if (!TAKE(rows, event, ROW_WORK, process, a->device,
+	          (uint64_t)a->context << 32 | a->stream))
 		return false;
 	rows->works[recent_work(event)] =
 		(struct recent_work){ process + 1, a->device, a->context, a->stream };
-	return !a->kernel || take_sizes(rows, a);
+	return !a->kernel || take_sizes(rows, event);
 }
 
 static bool take_range(struct kept_rows *rows, const struct event *event)
@@ -282,7 +288,7 @@ static bool take_range(struct kept_rows *rows, const struct event *event)
 	const struct range *range = event->range;
 	uint64_t thread = thread_of(event), text = text_of(range->domain);
 
-	if (!TAKE(rows, ROW_RANGES, thread, range->kind, text,
+	if (!TAKE(rows, event, ROW_RANGES, thread, range->kind, text,
 	          (uint64_t)range->context << 32 | range->stream))
 		return false;
 	rows->ranges[recent_ranges(event)] =
@@ -297,8 +303,9 @@ static bool take_stall(struct kept_rows *rows, const struct event *event)
 	const struct stall *stall = event->stall;
 	uint32_t process = event->process->id;
 
-	return !stall->kernel || TAKE(rows, ROW_STALL, (uint64_t)process << 32 | stall->kernel->id,
-	                              stall->offset, stall->cubin, text_of(stall->reason));
+	return !stall->kernel ||
+	       TAKE(rows, event, ROW_STALL, (uint64_t)process << 32 | stall->kernel->id,
+	            stall->offset, stall->cubin, text_of(stall->reason));
 }
 
 static bool take(struct kept_rows *rows, const struct event *event)

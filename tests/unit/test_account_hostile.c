@@ -351,6 +351,25 @@ static void test_many_calls_without_work_are_not_looked_at_for_each_gpu(void **s
 	facts_clear(&recording.facts);
 }
 
+/* A GPU of each of many processes: of another user's there is an account all the same. */
+static void test_gpus_of_one_user_leave_room_for_those_of_others(void **state)
+{
+	struct process ann = { .id = 1, .pid = 1, .person = 1000 };
+	struct process bob = { .id = 2, .pid = 2, .person = 1001 };
+	struct recording recording;
+	size_t of_bob = 0;
+
+	begin_recording(&recording, 1);
+	for (uint32_t i = 0; i <= 256; i++)
+		add_work(&recording, &ann, i, US(1000) + i, US(1001) + i, i, true);
+	add_work(&recording, &bob, 0, US(3000), US(3001), 1, true);
+	facts_end(&recording.facts, &recording.info);
+	for (size_t i = 0; i < recording.facts.n_works; i++)
+		of_bob += recording.facts.works[i].process == &bob;
+	assert_int_equal(of_bob, 1);
+	facts_clear(&recording.facts);
+}
+
 /* ---- one thread that all wait for ----------------------------------------------------------- */
 
 #define HOSTS  60u
@@ -551,6 +570,7 @@ int main(void)
 		cmocka_unit_test(test_recordings_of_anything_add_up),
 		cmocka_unit_test(test_many_calls_at_one_moment_are_not_asked_for_each_pause),
 		cmocka_unit_test(test_many_calls_without_work_are_not_looked_at_for_each_gpu),
+		cmocka_unit_test(test_gpus_of_one_user_leave_room_for_those_of_others),
 		cmocka_unit_test(test_places_without_end_do_not_cost_each_account_all_of_them),
 		cmocka_unit_test(test_samples_count_as_what_is_looked_at),
 		cmocka_unit_test(test_asking_who_ran_counts_for_each_thread_that_is_asked),

@@ -42,6 +42,22 @@ static void test_each_limit_refuses_with_its_sentence(void **state)
 	assert_int_equal(quota.taken, 10);
 }
 
+static void test_three_times_as_many_as_are_free(void **state)
+{
+	unsigned ann = 0, bob = 0, root = 0;
+
+	while (quota_take_beside(&quota, ANN, 16))
+		ann++;
+	while (quota_take_beside(&quota, BOB, 16))
+		bob++;
+	assert_int_equal(ann, 12);
+	assert_int_equal(bob, 3);
+	while (quota_take_beside(&quota, ROOT, 16))
+		root++;
+	assert_int_equal(root, 1);
+	assert_int_equal(quota.refused, 3);
+}
+
 static void test_what_is_refused_is_not_taken(void **state)
 {
 	assert_non_null(quota_take(&quota, ANN, 1, 3));
@@ -127,6 +143,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_each_limit_refuses_with_its_sentence),
+		TEST(test_three_times_as_many_as_are_free),
 		TEST(test_what_is_refused_is_not_taken),
 		TEST(test_what_is_given_back_is_there_for_others),
 		TEST(test_root_has_the_limit_of_a_user_where_that_is_said),

@@ -109,6 +109,25 @@ static void test_threads_without_end_share_a_row(void **state)
 	assert_int_equal(rows[0].calls, 10);
 }
 
+static void test_threads_of_one_user_leave_rows_for_those_of_others(void **state)
+{
+	const struct process ann = { .id = 1, .pid = 1, .person = 1000 };
+	const struct process bob = { .id = 2, .pid = 2, .person = 1001 };
+	struct call call = call_at("cudaMalloc", 1, 10);
+	struct event event = call_event(&ann, 5, &call);
+	const struct thread_use_row *rows;
+	size_t n, of_bob = 0;
+
+	for (event.tid = 1; event.tid <= THREAD_IDS_MAX; event.tid++)
+		feed(use, &event);
+	event.process = &bob;
+	feed(use, &event);
+	rows = thread_use_rows(use, &n);
+	for (size_t i = 0; i < n; i++)
+		of_bob += rows[i].process == &bob && rows[i].tid == event.tid;
+	assert_int_equal(of_bob, 1);
+}
+
 static void test_one_tid_of_two_processes_is_two_threads(void **state)
 {
 	const struct process *one = new_process(1, "one"), *two = new_process(2, "two");
@@ -132,6 +151,7 @@ int main(void)
 		TEST(test_inner_calls_are_not_counted_twice),
 		TEST(test_a_tid_that_is_given_out_again_is_another_thread),
 		TEST(test_threads_without_end_share_a_row),
+		TEST(test_threads_of_one_user_leave_rows_for_those_of_others),
 		TEST(test_one_tid_of_two_processes_is_two_threads),
 	};
 

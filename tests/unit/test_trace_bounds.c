@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "analysis/missed.h"
+#include "base/array.h"
 #include "base/text.h"
 #include "trace/chunk.h"
 #include "trace/define.h"
@@ -366,6 +367,29 @@ static void test_each_row_is_counted_once(void **state)
 	rows_free(rows);
 }
 
+/* Root has no share; of an older file nobody knows who has one. */
+static void test_one_user_leaves_rows_for_others(void **state)
+{
+	const uint64_t persons[] = { 1000, 1001, 0, PROCESS_UNTOLD };
+	const unsigned alone[] = { 9, 9, 12, 12 };
+	struct call call = launch_at("cuLaunchKernel", 10, new_kernel("a()", true));
+
+	for (size_t i = 0; i < ARRAY_SIZE(persons); i++) {
+		struct process one = { .id = 1, .person = persons[i] };
+		struct process other = { .id = 2, .person = 1002 };
+		struct event event = call_event(&one, 1, &call);
+		struct kept_rows *rows = rows_new(12);
+		unsigned taken = 0;
+
+		for (event.tid = 1; event.tid < 20; event.tid++)
+			taken += rows_take(rows, &event);
+		assert_int_equal(taken, alone[i]);
+		event.process = &other;
+		assert_int_equal(rows_take(rows, &event), taken < 12);
+		rows_free(rows);
+	}
+}
+
 static void test_activities_and_ranges_have_rows_of_their_own(void **state)
 {
 	struct kept_rows *rows = rows_new(6);
@@ -496,6 +520,7 @@ int main(void)
 		cmocka_unit_test(
 			test_events_that_wait_for_what_is_not_there_are_passed_on_in_order),
 		cmocka_unit_test(test_each_row_is_counted_once),
+		cmocka_unit_test(test_one_user_leaves_rows_for_others),
 		cmocka_unit_test(test_activities_and_ranges_have_rows_of_their_own),
 		cmocka_unit_test(test_a_file_with_threads_without_number_is_read_and_told_of),
 		cmocka_unit_test(test_misses_without_number_are_cut_off_and_told_of),
