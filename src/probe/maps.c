@@ -139,7 +139,8 @@ struct maps_text {
 	bool files_only;
 	int (*each)(const struct mapping *mapping, void *data);
 	void *data;
-	int stopped; /* by `each`, with this */
+	int stopped;       /* by `each`, with this */
+	uint64_t until_ns; /* as helper_busy_ns() has it; 0: without a limit */
 	size_t len;
 	char line[LINE_MAX_BYTES];
 };
@@ -162,6 +163,8 @@ static int take_text(const char *text, size_t len, void *data)
 	struct maps_text *lines = data;
 	int rc = 0;
 
+	if (lines->until_ns && helper_busy_ns() > lines->until_ns)
+		return -ETIME;
 	for (size_t i = 0; i < len && !rc; i++) {
 		if (text[i] == '\n')
 			rc = end_line(lines);
@@ -171,7 +174,7 @@ static int take_text(const char *text, size_t len, void *data)
 	return rc;
 }
 
-static int each_executable(pid_t pid, bool files_only,
+static int each_executable(pid_t pid, bool files_only, uint64_t most_ns,
                            int (*each)(const struct mapping *mapping, void *data), void *data,
                            struct err *err)
 {
@@ -182,6 +185,7 @@ static int each_executable(pid_t pid, bool files_only,
 	lines->each = each;
 	lines->data = data;
 	lines->stopped = 0;
+	lines->until_ns = most_ns ? helper_busy_ns() + most_ns : 0;
 	lines->len = 0;
 	rc = helper_maps(pid, take_text, lines);
 	stopped = lines->stopped;
@@ -191,13 +195,20 @@ static int each_executable(pid_t pid, bool files_only,
 int maps_each(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
               struct err *err)
 {
-	return each_executable(pid, true, each, data, err);
+	return each_executable(pid, true, 0, each, data, err);
 }
 
 int maps_each_code(pid_t pid, int (*each)(const struct mapping *mapping, void *data), void *data,
                    struct err *err)
 {
-	return each_executable(pid, false, each, data, err);
+	return each_executable(pid, false, 0, each, data, err);
+}
+
+int maps_each_code_within(pid_t pid, uint64_t most_ns,
+                          int (*each)(const struct mapping *mapping, void *data), void *data,
+                          struct err *err)
+{
+	return each_executable(pid, false, most_ns, each, data, err);
 }
 
 /* ---- opening what is mapped ------------------------------------------------------------------ */

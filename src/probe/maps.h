@@ -34,6 +34,14 @@ int maps_each_code(pid_t pid, int (*each)(const struct mapping *mapping, void *d
                    struct err *err);
 
 /*
+ * The same, for as long as it takes no more of a processor than `most_ns` (0: without a limit).
+ * -ETIME where it would: the mappings until then were passed on.
+ */
+int maps_each_code_within(pid_t pid, uint64_t most_ns,
+                          int (*each)(const struct mapping *mapping, void *data), void *data,
+                          struct err *err);
+
+/*
  * Opens what is mapped, whatever its path means by now: /proc/PID/map_files/START-END first (right
  * in every mount namespace and for deleted files), then /proc/PID/root/PATH if its inode still
  * agrees. Returns a descriptor that the caller closes, or a negative errno with a sentence. It is

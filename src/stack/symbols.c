@@ -18,6 +18,7 @@
 #include "probe/helper.h"
 #include "probe/account.h"
 #include "probe/maps.h"
+#include "probe/person.h"
 #include "probe/plain_name.h"
 #include "stack/code_files.h"
 #include "stack/perf_map.h"
@@ -28,8 +29,9 @@
 #define EACH_BYTES    ((size_t)16 << 20) /* of a process: its mappings and its perf map */
 #define ALL_BYTES     ((size_t)32 << 20)
 #define MAPPING_BYTES (sizeof(struct code) + 192) /* with the file that it is of */
-#define LOOKS_MAX     256 /* processes that were looked at and not asked about */
-#define MISSES        64  /* addresses with nothing at them for which a process is seen again */
+#define LIST_NS       500000000ull /* of a processor, for a list of a user's but root */
+#define LOOKS_MAX     256          /* processes that were looked at and not asked about */
+#define MISSES        64 /* addresses with nothing at them for which a process is seen again */
 #define MISSES_NS     10000000000ull /* in this time */
 
 struct symbol_name {
@@ -292,12 +294,13 @@ static bool take_room(struct symbols *symbols, pid_t pid, size_t *taken, size_t 
 static int list_code(struct symbols *symbols, pid_t pid, uint64_t started,
                      struct symbols_listing *listing, size_t *taken, struct err *err)
 {
+	const uint64_t most_ns = helper_person_of(pid) == PERSON_ROOT ? 0 : LIST_NS;
 	const size_t before = *taken;
 	int rc;
 
 	budget_began(symbols->names.budget, (uint32_t)pid, started);
 	*listing = (struct symbols_listing){ .symbols = symbols, .pid = pid };
-	rc = maps_each_code(pid, note_mapping, listing, err);
+	rc = maps_each_code_within(pid, most_ns, note_mapping, listing, err);
 	/* Of a process that has ended and was not waited for, the file is empty. */
 	if (rc >= 0 && !listing->count)
 		rc = err_set(err, ESRCH, "process %d has ended", pid);
@@ -356,17 +359,20 @@ static int recall(struct symbols *symbols, struct program *program, struct err *
 	return 0;
 }
 
-/* Stacks can be of any addresses, and each that leads nowhere asks for the list once more. */
-static int list_in_time(struct symbols *symbols, struct program *program, uint64_t started,
-                        struct symbols_listing *listing, struct err *err)
+/*
+ * Stacks can be of any addresses, and each that leads nowhere asks for the list once more; so does
+ * each look of the unwinder's that has brought something new. Whoever wants a name waits meanwhile.
+ */
+static int list_in_time(struct symbols *symbols, pid_t pid, uint64_t started,
+                        struct symbols_listing *listing, size_t *taken, struct err *err)
 {
-	uint64_t person = helper_person_of(program->pid), busy_ns = helper_busy_ns();
+	uint64_t person = helper_person_of(pid), busy_ns = helper_busy_ns();
 	int rc;
 
 	if (look_time_is_over(LOOK_FOR_NAMES, person))
 		return err_set(err, ETIMEDOUT, "to list what process %d has mapped takes too long",
-		               program->pid);
-	rc = list_code(symbols, program->pid, started, listing, &program->taken, err);
+		               pid);
+	rc = list_code(symbols, pid, started, listing, taken, err);
 	look_time_charge(LOOK_FOR_NAMES, person, helper_busy_ns() - busy_ns);
 	return rc;
 }
@@ -380,7 +386,7 @@ static int see(struct symbols *symbols, struct program *program, struct err *err
 		return err_set(err, ESRCH, "process %d has ended", program->pid);
 	if (program->started && program->started != started)
 		return recall(symbols, program, err);
-	if (list_in_time(symbols, program, started, &listing, err))
+	if (list_in_time(symbols, program->pid, started, &listing, &program->taken, err))
 		return recall(symbols, program, err);
 	program->started = started;
 	merge(symbols, program, &listing);
@@ -397,7 +403,7 @@ void symbols_look(struct symbols *symbols, pid_t pid)
 	size_t taken = 0;
 
 	LOCKED(&symbols->lock);
-	if (list_code(symbols, pid, started, &listing, &taken, NULL) == 0) {
+	if (list_in_time(symbols, pid, started, &listing, &taken, NULL) == 0) {
 		look = find_look(symbols, pid);
 		if (look)
 			free_look(symbols, look);

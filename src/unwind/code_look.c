@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/code_look.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/order.h"
+#include "base/quota.h"
 #include "base/xalloc.h"
 #include "probe/helper.h"
 #include "probe/account.h"
 
 #define FILES_NS         1000000000ull /* for new files in one look: others wait, too */
-#define FIRST_KEPT       64            /* mappings of files, where there are too many */
-#define SEEN_MAX         262144 /* executable mappings: a kernel lets a process have 65,530 */
+#define LIST_NS          500000000ull /* of a processor, for a list of mappings of a user but root, */
+#define LIST_DEAR_NS     50000000ull /* who has had his time; 3,000 of them take 15 ms */
+#define FIRST_KEPT       64          /* mappings of files, where there are too many */
+#define SEEN_MAX         262144      /* executable mappings: a kernel lets a process have 65,530 */
 #define FREE_THREADED_AT 16 /* in _Py_DebugOffsets, from 3.13 on, after its cookie and version */
 
 /* "python3.10", "libpython3.10.so.1.0": for those that do not say themselves. */
@@ -157,6 +161,17 @@ static uint64_t sum_up(const struct wire_code *code)
 	return sum | 1; /* 0: nothing was told */
 }
 
+/* False: there is none. One that takes too long, or is too long, is cut. */
+static bool list_mappings(struct code_look *look)
+{
+	uint64_t most_ns = look->dear ? LIST_DEAR_NS : LIST_NS;
+	int rc = maps_each_code_within(look->pid, look->person == QUOTA_ROOT ? 0 : most_ns,
+	                               take_mapping, look, NULL);
+
+	look->cut |= rc == -ETIME || rc == -E2BIG;
+	return (rc >= 0 || rc == -ETIME || rc == -E2BIG) && look->n;
+}
+
 struct code_look *code_look_at(struct code_tables *tables, pid_t pid, uint64_t person,
                                const bool *ends)
 {
@@ -170,7 +185,7 @@ struct code_look *code_look_at(struct code_tables *tables, pid_t pid, uint64_t p
 	look->ends = ends;
 	look->dear = look_time_is_over(LOOK_AT_TABLES, person);
 	look->until_ns = clock_now_ns() + FILES_NS;
-	failed = maps_each_code(pid, take_mapping, look, NULL) < 0 || !look->n;
+	failed = !list_mappings(look);
 	if (!failed) {
 		read_files(look);
 		code_tables_tell(tables);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/xalloc.h"
+#include "probe/account.h"
 #include "probe/person.h"
 #include "unwind/code_look.h"
 
@@ -335,11 +336,19 @@ static void drop_gone(struct unwinder *u)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
+/* Its user has had what there is for looks: a list of mappings can take half a second, and
+ * processes that have such lists map something all the time. */
+static bool others_come_first(const struct unwound *process)
+{
+	return look_time_was_over(LOOK_AT_TABLES) &&
+	       look_time_is_over(LOOK_AT_TABLES, process->person);
+}
+
 /* Of those that have something to be done, the one that waits longest; else *wait_ns until one will
  * have, 0: none was asked for. */
 static struct unwound *next_asked(struct unwinder *u, uint64_t *wait_ns)
 {
-	struct unwound *process, *next, *first = NULL;
+	struct unwound *process, *next, *first = NULL, *last = NULL;
 	uint64_t now = clock_now_ns();
 
 	*wait_ns = 0;
@@ -351,13 +360,15 @@ static struct unwound *next_asked(struct unwinder *u, uint64_t *wait_ns)
 		if (!process->asked && !process->python_waits)
 			continue;
 		if (!process->looked_ns || since >= process->patience_ns) {
-			if (!first || process->looked_ns < first->looked_ns)
-				first = process;
+			struct unwound **of = others_come_first(process) ? &last : &first;
+
+			if (!*of || process->looked_ns < (*of)->looked_ns)
+				*of = process;
 		} else if (!*wait_ns || process->patience_ns - since < *wait_ns) {
 			*wait_ns = process->patience_ns - since;
 		}
 	}
-	return first;
+	return first ? first : last;
 }
 
 /* A Python that has yet to begin may never do so: nobody waits for that. */

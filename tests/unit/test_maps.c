@@ -280,6 +280,16 @@ static void test_listing_stops_when_told(void **state)
 	assert_int_equal(calls, 2);
 }
 
+static void test_a_list_that_takes_too_long_is_cut(void **state)
+{
+	struct err err = { 0 };
+	int calls = 0;
+
+	assert_int_equal(maps_each_code_within(getpid(), 1, stop_at_second, &calls, &err), -ETIME);
+	assert_int_equal(calls, 0);
+	assert_int_equal(maps_each_code_within(getpid(), 0, stop_at_second, &calls, &err), 42);
+}
+
 static void test_unknown_pid_is_an_error(void **state)
 {
 	struct err err = { 0 };
@@ -437,6 +447,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_no_maps_line_is_refused),
 		cmocka_unit_test(test_executable_mappings_are_listed),
 		cmocka_unit_test(test_listing_stops_when_told),
+		cmocka_unit_test(test_a_list_that_takes_too_long_is_cut),
 		cmocka_unit_test(test_unknown_pid_is_an_error),
 		cmocka_unit_test(test_mapped_file_is_opened),
 		cmocka_unit_test(test_deleted_file_is_opened),

@@ -32,8 +32,11 @@ uint64_t __wrap_person_of_process(pid_t pid)
 	return person;
 }
 
+static pid_t last; /* that was looked at, and had news */
+
 static void looked(void *data, pid_t pid)
 {
+	last = pid;
 	if (pid != held)
 		return;
 	held = 0;
@@ -589,6 +592,30 @@ static void test_a_user_without_time_has_no_new_files_read(void **state)
 	mapped_end(&file);
 }
 
+/* A look at a process with a long list of mappings can take half a second. */
+static void test_processes_of_a_user_without_time_come_last(void **state)
+{
+	pid_t other = start(), dear = start(), next = start();
+
+	look_time_charge(LOOK_AT_TABLES, 1003, 60 * 1000000000ull);
+	begin();
+	held = other;
+	unwinder_see(unwinder, other);
+	wait_for_the_thread();
+	person = 1003;
+	unwinder_see(unwinder, dear);
+	person = 1004;
+	unwinder_see(unwinder, next);
+	sem_post(&go);
+	wait_for_it();
+	assert_int_equal(last, dear);
+	person = 0;
+	stop(other);
+	stop(dear);
+	stop(next);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -612,6 +639,7 @@ int main(void)
 		cmocka_unit_test(test_a_process_without_room_is_counted_once),
 		cmocka_unit_test(test_a_user_has_three_quarters_of_the_room),
 		cmocka_unit_test(test_a_user_without_time_has_no_new_files_read),
+		cmocka_unit_test(test_processes_of_a_user_without_time_come_last),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
