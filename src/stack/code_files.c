@@ -19,6 +19,8 @@
 #include "stack/lines/debug_file.h"
 
 #define TABLES_BYTES ((size_t)64 << 20)
+#define NAMES_BYTES  ((size_t)16 << 20) /* of these, in all tables together */
+#define LONG_NAME    1024
 #define OPEN_MAX     4096
 #define OPEN_USER    1024
 #define FREE_NS      200000000ull
@@ -44,8 +46,8 @@ struct code_file {
 
 struct code_files {
 	struct code_file *files;
-	struct quota open; /* descriptors */
-	size_t tables_bytes;
+	struct quota open;                /* descriptors */
+	size_t tables_bytes, names_bytes; /* the second: of the first */
 	uint64_t calls;
 };
 
@@ -63,8 +65,10 @@ struct code_files *code_files_new(void)
 
 static void drop_table(struct code_files *files, struct code_file *file)
 {
-	if (file->table)
+	if (file->table) {
 		files->tables_bytes -= function_table_bytes(file->table);
+		files->names_bytes -= function_table_names_bytes(file->table);
+	}
 	function_table_free(file->table);
 	file->table = NULL;
 	file->unreadable = false;
@@ -204,12 +208,43 @@ static bool read_table(struct code_files *files, struct code_file *file, pid_t p
 	return true;
 }
 
+/* They are copied by who asks for them, and a file of 60 KiB can have 16 MiB of them. */
+static void forget_names(struct code_files *files)
+{
+	struct code_file *file, *next;
+
+	HASH_ITER (hh, files->files, file, next)
+		if (file->table)
+			files->tables_bytes -= function_table_forget_names(file->table);
+	files->names_bytes = 0;
+}
+
+/*
+ * Reading a name takes as long as its file's owner makes it long. Those of honest programs are
+ * short, but for a few, and tens of thousands, in files that another process reads: they cost him
+ * nothing.
+ */
+static int find(struct code_files *files, struct code_file *file, pid_t pid, uint64_t offset,
+                struct function_found *found)
+{
+	size_t before = function_table_bytes(file->table), grown;
+	uint64_t busy_ns = helper_busy_ns();
+	int rc;
+
+	rc = function_table_find(file->table, offset, found);
+	grown = function_table_bytes(file->table) - before;
+	files->tables_bytes += grown;
+	files->names_bytes += grown;
+	if (grown > LONG_NAME)
+		look_time_charge(LOOK_AT_SYMBOLS, helper_person_of(pid),
+		                 helper_busy_ns() - busy_ns);
+	return rc;
+}
+
 const char *code_file_function(struct code_files *files, struct code_file *file, pid_t pid,
                                uint64_t offset, uint64_t *into_bytes, bool *late)
 {
 	struct function_found found;
-	size_t before;
-	int rc;
 
 	*late = false;
 	if (file->fd < 0)
@@ -218,10 +253,14 @@ const char *code_file_function(struct code_files *files, struct code_file *file,
 	*late = !read_table(files, file, pid);
 	if (!file->table)
 		return NULL;
-	before = function_table_bytes(file->table);
-	rc = function_table_find(file->table, offset, &found);
-	files->tables_bytes += function_table_bytes(file->table) - before;
-	if (rc)
+	if (look_time_was_over(LOOK_AT_SYMBOLS) &&
+	    look_time_is_over(LOOK_AT_SYMBOLS, helper_person_of(pid))) {
+		*late = true;
+		return NULL;
+	}
+	if (files->names_bytes > NAMES_BYTES)
+		forget_names(files);
+	if (find(files, file, pid, offset, &found))
 		return NULL;
 	*into_bytes = found.into_bytes;
 	return found.name;

@@ -17,7 +17,6 @@
 
 #define SIZE_MOST   0x3fffffffu
 #define NAME_BYTES  16384 /* names of CUTLASS templates exceed 8 KiB */
-#define NAMES_BYTES (16u << 20)
 #define NOTES_BYTES 65536
 
 /* Assembly code leaves st_size 0. How far such a function may reach is a guess. */
@@ -313,7 +312,7 @@ int function_table_find(struct function_table *table, uint64_t offset, struct fu
 	index = covering(table, address);
 	if (index == table->count)
 		return -ENOENT;
-	if (!table->names[index] && table->names_bytes < NAMES_BYTES) {
+	if (!table->names[index]) {
 		table->names[index] = read_name(table, &table->entries[index]);
 		if (table->names[index])
 			table->names_bytes += strlen(table->names[index]) + 1;
@@ -322,6 +321,23 @@ int function_table_find(struct function_table *table, uint64_t offset, struct fu
 	found->name = table->names[index];
 	found->into_bytes = address - table->entries[index].start;
 	return found->name ? 0 : -ENOENT;
+}
+
+size_t function_table_forget_names(struct function_table *table)
+{
+	size_t bytes = table->names_bytes;
+
+	for (size_t i = 0; i < table->count; i++) {
+		free(table->names[i]);
+		table->names[i] = NULL;
+	}
+	table->names_bytes = 0;
+	return bytes;
+}
+
+size_t function_table_names_bytes(const struct function_table *table)
+{
+	return table->names_bytes;
 }
 
 size_t function_table_build_id(const struct function_table *table, uint8_t id[BUILD_ID_MAX])

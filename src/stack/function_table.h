@@ -38,7 +38,8 @@ void function_table_free(struct function_table *table);
 
 struct function_found {
 	size_t index;        /* of the function in the table */
-	const char *name;    /* as linked, "@version" taken off; owned by the table */
+	const char *name;    /* as linked, "@version" taken off; owned by the table, until its names
+	                      * are forgotten */
 	uint64_t into_bytes; /* from the function's begin to the place */
 };
 
@@ -48,6 +49,11 @@ struct function_found {
  */
 int function_table_find(struct function_table *table, uint64_t offset,
                         struct function_found *found);
+
+/* Names that were asked for are kept, 16 KiB each at most, however many functions have the same.
+ * How many bytes of them were given back. */
+size_t function_table_forget_names(struct function_table *table);
+size_t function_table_names_bytes(const struct function_table *table);
 
 /* The build id of the file; returns its length, 0: it has none. */
 size_t function_table_build_id(const struct function_table *table, uint8_t id[BUILD_ID_MAX]);
