@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/budget.h"
 #include "base/map.h"
 #include "base/xalloc.h"
+#include "trace/format.h"
 
 /* ---- stacks -------------------------------------------------------------------------------- */
 
@@ -109,6 +111,27 @@ static bool keep_text(struct stacks *stacks, const char **text)
 	return true;
 }
 
+/*
+ * Texts are kept once, but a file has those of each frame, and so has who reads it: that they pack
+ * to nothing there makes them no smaller for him. He has 128 MiB for frames of 256 bytes each with
+ * their texts (objects_stacks.c), and here are as many, and an eighth for small parts (budget.h).
+ */
+#define FRAME_BYTES 320
+#define STACK_BYTES 288 /* of a stack, besides 8 a frame: 256 there */
+
+_Static_assert(sizeof(struct kept_frame) < FRAME_BYTES && sizeof(struct kept_stack) < STACK_BYTES,
+               "what is taken here is no less");
+
+static size_t frame_bytes(const struct frame_key *key)
+{
+	const char *const texts[] = { key->function, key->module, key->file, key->build_id };
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		bytes += texts[i] ? strnlen(texts[i], FORMAT_FRAME_TEXT_MAX) : 0;
+	return FRAME_BYTES + bytes + bytes / 8;
+}
+
 const struct stack_frame *stacks_frame(struct stacks *stacks, const struct stack_frame *frame)
 {
 	struct frame_key key = { frame->function,   frame->module, frame->file,
@@ -122,7 +145,7 @@ const struct stack_frame *stacks_frame(struct stacks *stacks, const struct stack
 	kept = MAP_FIND(stacks->frames, &key);
 	if (kept)
 		return &kept->frame;
-	if (!has_room(stacks, sizeof(*kept)))
+	if (!has_room(stacks, frame_bytes(&key)))
 		return NULL;
 	kept = xcalloc(1, sizeof(*kept));
 	kept->key = key;
@@ -177,7 +200,7 @@ const struct stack *stacks_stack(struct stacks *stacks, const struct stack *stac
 
 	if (kept)
 		return &kept->stack;
-	if (!has_room(stacks, sizeof(*kept) + bytes))
+	if (!has_room(stacks, STACK_BYTES + bytes))
 		return NULL;
 	kept = xcalloc(1, sizeof(*kept) + bytes);
 	memcpy(kept->words, stacks->words, bytes);

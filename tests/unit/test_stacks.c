@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "trace/format.h"
 #include "trace/stack.h"
 
 static struct stack_frame frame_of(const char *function, const char *module, uint64_t offset)
@@ -163,6 +164,22 @@ static void test_one_owner_leaves_the_others_room(void **state)
 	stacks_free(stacks);
 }
 
+/* A file has it of each of them, and who reads that has 128 MiB for frames with their texts. */
+static void test_a_text_counts_for_each_frame_that_has_it(void **state)
+{
+	struct stacks *stacks = stacks_new(STACKS_BYTES_MAX);
+	char *name = malloc(FORMAT_FRAME_TEXT_MAX + 1);
+	struct stack_frame frame = frame_of(name, "m", 0);
+
+	memset(name, 'n', FORMAT_FRAME_TEXT_MAX);
+	name[FORMAT_FRAME_TEXT_MAX] = '\0';
+	while (stacks_frame(stacks, &frame))
+		frame.offset++;
+	assert_in_range(frame.offset, 10000, STACKS_BYTES_MAX / 2 / FORMAT_FRAME_TEXT_MAX);
+	free(name);
+	stacks_free(stacks);
+}
+
 /* However many processes it has. */
 static void test_one_user_leaves_the_others_room(void **state)
 {
@@ -309,6 +326,7 @@ int main(void)
 		cmocka_unit_test(test_every_end_is_another_stack),
 		cmocka_unit_test(test_memory_has_a_bound),
 		cmocka_unit_test(test_one_owner_leaves_the_others_room),
+		cmocka_unit_test(test_a_text_counts_for_each_frame_that_has_it),
 		cmocka_unit_test(test_one_user_leaves_the_others_room),
 		cmocka_unit_test(test_what_was_moved_is_the_same_and_all_else_is_gone),
 		cmocka_unit_test(test_floods_without_end_leave_room_and_what_is_held),
