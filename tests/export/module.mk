@@ -8,6 +8,8 @@ test-export: $(B)/cuscope $(addprefix $(B)/tests/export/,bombs edges events hard
 $(addprefix $(B)/tests/export/,bombs edges events hard profiles ranks stacks): %: %.o $(B)/libcuscope.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
+$(B)/tests/export/bombs: override LDFLAGS += -Wl,--wrap=packer_add
+
 parquet-readers:
 	@mkdir -p $(B)/readers
 	cp tests/export/readers/package.json tests/export/readers/package-lock.json $(B)/readers/

@@ -12,6 +12,7 @@
 #include "trace/codec.h"
 #include "trace/objects.h"
 #include "trace/run_record.h"
+#include "trace/writer.h"
 
 /* ---- a consumer that counts ---------------------------------------------------------------- */
 
@@ -508,6 +509,47 @@ static void test_a_file_full_of_magics_is_read_in_blocks(void **state)
 	free(data);
 }
 
+/* ---- what was written ---------------------------------------------------------------------- */
+
+#define LONG_TEXT  4094
+#define LONG_TEXTS 30000 /* 120 MB, which pack to 0.3 */
+
+/* Anybody can pass such a text to each of his calls: others' are read all the same. */
+static void test_what_was_written_is_read_however_well_it_packs(void **state)
+{
+	char path[] = "/tmp/cuscope-unit-XXXXXX", text[LONG_TEXT + 1];
+	int fd = mkstemp(path);
+	struct run_info run = default_run_info();
+	struct consumer *writer = writer_new(fd, path);
+	struct call call = call_at("cuGraphDebugDotPrint", 1, 1);
+	struct event event = { .type = EVENT_PROCESS, .process = new_process(77, "texts") };
+	struct outcome outcome;
+	struct err err;
+
+	unlink(path);
+	memset(text, 'x', LONG_TEXT);
+	text[LONG_TEXT] = '\0';
+	call.text = text;
+	event.time_ns = run.begin_ns;
+	assert_int_equal(writer->ops->begin(writer, &run, &err), 0);
+	assert_int_equal(writer->ops->event(writer, &event, &err), 0);
+	event.type = EVENT_CALL;
+	event.call = &call;
+	event.tid = 77;
+	for (int i = 0; i < LONG_TEXTS; i++) {
+		call.begin_ns = event.time_ns;
+		event.time_ns = call.end_ns = event.time_ns + 1000;
+		assert_int_equal(writer->ops->event(writer, &event, &err), 0);
+	}
+	run.end_ns = event.time_ns;
+	assert_int_equal(writer->ops->end(writer, &run, &err), 0);
+	writer->ops->free(writer);
+	outcome = read_file(fd);
+	assert_int_equal(outcome.read, 0);
+	assert_int_equal(outcome.events, LONG_TEXTS + 1);
+	assert_false(outcome.run.too_dense);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -525,6 +567,7 @@ int main(void)
 		cmocka_unit_test(test_a_file_with_threads_without_number_is_read_and_told_of),
 		cmocka_unit_test(test_misses_without_number_are_cut_off_and_told_of),
 		cmocka_unit_test(test_a_file_full_of_magics_is_read_in_blocks),
+		cmocka_unit_test(test_what_was_written_is_read_however_well_it_packs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
