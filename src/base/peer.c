@@ -79,6 +79,8 @@ int peer_user(int diag, int fd, uid_t *user)
 
 	if (getsockname(fd, &own.any, &size) || getpeername(fd, &peer.any, &peer_size))
 		return -errno;
+	if (peer.any.sa_family != AF_INET && peer.any.sa_family != AF_INET6)
+		return -ENOTSUP;
 	return user_of(diag, &own, &peer, user);
 }
 

@@ -9,24 +9,34 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/map.h"
 #include "base/peer.h"
 #include "base/xalloc.h"
 #include "probe/person.h"
+
+struct from {
+	unsigned char address[16]; /* an IPv6 network of 64 bits is one */
+	uint64_t person;           /* of this machine; else 0 */
+};
+
+struct share {
+	struct from from;
+	size_t clients, held; /* held: that were not ended */
+	UT_hash_handle hh;
+};
 
 struct client {
 	struct client *next; /* the next younger one */
 	int fd;
 	uint64_t since_ns;
-	struct from {
-		unsigned char address[16]; /* an IPv6 network of 64 bits is one */
-		uint64_t person;           /* of loopback; else 0 */
-	} from;
+	struct share *of;
 	bool ended;
 };
 
 struct clients {
 	pthread_mutex_t lock;
 	struct client *first, **end;
+	struct share *shares;
 	size_t count, most, most_of_one; /* count: that were not ended */
 	uint64_t ended;
 	int diag;
@@ -81,17 +91,19 @@ static bool is_loopback(const struct sockaddr *from)
 	        v6->sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
 }
 
-/* Those of loopback of whom nobody is known any more are of one, too. */
+/*
+ * Who connects to 127.0.0.1 may come from any address that this machine has. Those of loopback of
+ * whom nobody is known any more are of one, too.
+ */
 static struct from from_of(const struct clients *clients, int fd, const struct sockaddr *from)
 {
 	struct from of = { 0 };
 	uid_t user;
-	int rc = clients->diag < 0 || !is_loopback(from) ? -ENOTSUP
-	                                                 : peer_user(clients->diag, fd, &user);
+	int rc = clients->diag < 0 ? -ENOTSUP : peer_user(clients->diag, fd, &user);
 
 	if (!rc)
 		of.person = person_of_uid(user) + 1;
-	else if (rc == -ENOENT || rc == -ENOTCONN)
+	else if (is_loopback(from) && (rc == -ENOENT || rc == -ENOTCONN))
 		of.person = PERSON_UNKNOWN;
 	else
 		address_of(from, of.address);
@@ -105,43 +117,43 @@ static void end(struct clients *clients, struct client *client)
 		return;
 	client->ended = true;
 	shutdown(client->fd, SHUT_RDWR);
+	client->of->held--;
 	clients->count--;
 	clients->ended++;
 }
 
-/* With the lock held. */
-static void make_room(struct clients *clients, const struct from *from)
+/* With the lock held. The oldest of who has most: somebody may come as two. */
+static void make_room(struct clients *clients, const struct share *share)
 {
-	struct client *oldest = NULL, *oldest_of_one = NULL;
-	size_t of_one = 0;
+	struct client *of_most = NULL, *of_one = NULL;
 
 	for (struct client *c = clients->first; c; c = c->next) {
-		bool same = !memcmp(&c->from, from, sizeof(*from));
-
 		if (c->ended)
 			continue;
-		of_one += same;
-		if (!oldest)
-			oldest = c;
-		if (same && !oldest_of_one)
-			oldest_of_one = c;
+		if (!of_most || c->of->held > of_most->of->held)
+			of_most = c;
+		if (c->of == share && !of_one)
+			of_one = c;
 	}
-	if (oldest_of_one && of_one >= clients->most_of_one)
-		end(clients, oldest_of_one);
-	else if (oldest && clients->count >= clients->most)
-		end(clients, oldest);
+	if (of_one && share->held >= clients->most_of_one)
+		end(clients, of_one);
+	else if (of_most && clients->count >= clients->most)
+		end(clients, of_most);
 }
 
 struct client *clients_add(struct clients *clients, int fd, const struct sockaddr *from,
                            uint64_t now_ns)
 {
 	struct client *client = xcalloc(1, sizeof(*client));
+	struct from of = from_of(clients, fd, from);
 
 	client->fd = fd;
 	client->since_ns = now_ns;
-	client->from = from_of(clients, fd, from);
 	LOCKED(&clients->lock);
-	make_room(clients, &client->from);
+	client->of = MAP_MAKE(clients->shares, from, &of);
+	make_room(clients, client->of);
+	client->of->clients++;
+	client->of->held++;
 	*clients->end = client;
 	clients->end = &client->next;
 	clients->count++;
@@ -160,6 +172,9 @@ void clients_remove(struct clients *clients, struct client *client)
 		if (!*at)
 			clients->end = at;
 		clients->count -= !client->ended;
+		client->of->held -= !client->ended;
+		if (!--client->of->clients)
+			MAP_DROP(clients->shares, client->of);
 		free(client);
 	}
 }
