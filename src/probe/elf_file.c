@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "probe/elf_file.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/order.h"
 #include "base/vec.h"
 #include "base/xalloc.h"
@@ -15,8 +17,17 @@
 #define SMALL_STRINGS (16u << 20)
 #define SMALL_SYMBOLS (1u << 20)
 
-/* The strings of a module are loaded while it is listed; of other files they never are. */
+/*
+ * The strings of a module are loaded while it is listed, if they are as few as those of CUDA's
+ * libraries. Of a program with the runtime linked in they can be hundreds of MB, and a file that
+ * takes 8 KiB of a disk can have as many: there the places of names are looked for.
+ */
 #define MODULE_STRINGS_MAX (256u << 20)
+#define STRINGS_LOADED     (16u << 20)
+#define STRINGS_PART       (64u << 10)
+#define NAMES_MAX          (1u << 20) /* places of what may be a name */
+#define NAMES_TRIED        (4u << 20) /* of what begins as one */
+#define NAMED_MAX          (1u << 16) /* symbols at such a place, each of which is read */
 
 /* libcuda exports about 680 functions, libcudart about 420. */
 #define FUNCTIONS_MAX 16384
@@ -138,8 +149,11 @@ static int find_roles(struct elf_file *file, enum elf_depth depth, struct roles 
 struct elf_file_listing {
 	struct elf_file *file;
 	enum api_layer layer;
-	char *strings;
+	const struct elf_symbols *symbols;
+	char *strings; /* NULL: `places` is there */
 	uint64_t strings_bytes;
+	uint32_t *places; /* of names in the strings, in order */
+	size_t n_places, tried, named;
 };
 
 /*
@@ -177,6 +191,33 @@ static enum api_layer layer_of(const char *name)
 	return strncmp(name, "cuda", 4) == 0 || name[0] == '_' ? LAYER_RUNTIME : LAYER_DRIVER;
 }
 
+/* The name of a symbol, up to a NUL; "": it is none. Or a negative errno. */
+static int name_of(struct elf_file_listing *listing, const Elf64_Sym *symbol,
+                   char name[NAME_MAX_BYTES])
+{
+	uint64_t left = listing->strings_bytes - symbol->st_name;
+	uint64_t room = left < NAME_MAX_BYTES ? left : NAME_MAX_BYTES;
+	size_t low, len;
+
+	name[0] = '\0';
+	if (symbol->st_name >= listing->strings_bytes)
+		return 0;
+	if (listing->strings) {
+		memcpy(name, listing->strings + symbol->st_name, room);
+	} else {
+		low = ARRAY_BEFORE(listing->n_places, i, listing->places[i] <= symbol->st_name);
+		if (!low || listing->places[low - 1] != symbol->st_name)
+			return 0;
+		if (listing->named++ == NAMED_MAX ||
+		    !elf_image_read(&listing->file->image,
+		                    listing->symbols->strings + symbol->st_name, name, room))
+			return -EBADMSG;
+	}
+	len = api_name_length(name, room);
+	name[len] = '\0';
+	return 0;
+}
+
 static int add_function(const Elf64_Sym *symbol, void *data)
 {
 	struct elf_file_listing *listing = data;
@@ -184,17 +225,11 @@ static int add_function(const Elf64_Sym *symbol, void *data)
 	struct elf_function *function;
 	char name[NAME_MAX_BYTES];
 	uint64_t offset;
-	size_t len;
+	int rc = name_of(listing, symbol, name);
 
-	if (symbol->st_name >= listing->strings_bytes)
-		return 0;
-	len = api_name_length(listing->strings + symbol->st_name,
-	                      listing->strings_bytes - symbol->st_name);
-	memcpy(name, listing->strings + symbol->st_name, len);
-	name[len] = '\0';
-	if (!len || !api_is_symbol(name) || is_written_by_nvcc(name) ||
+	if (rc || !*name || !api_is_symbol(name) || is_written_by_nvcc(name) ||
 	    layer_of(name) != listing->layer)
-		return 0;
+		return rc;
 	/* What lies in no executable segment is never run: the file is odd or the symbol
 	 * is wrong. */
 	offset = elf_image_offset(&file->image, symbol->st_value, 1, true);
@@ -213,19 +248,96 @@ static int add_function(const Elf64_Sym *symbol, void *data)
 	return 0;
 }
 
+static bool begins_as_name(const char *text)
+{
+	if (text[0] == '_')
+		return !strncmp(text, "__cuda", 6) && isupper((unsigned char)text[6]);
+	return isupper((unsigned char)text[2]) ||
+	       (!strncmp(text, "cuda", 4) && isupper((unsigned char)text[4]));
+}
+
+/* What may be a name at a place of a part, behind which are NUL bytes. False: there are too many.
+ */
+static bool note_place(struct elf_file_listing *listing, const char *text, const char *end,
+                       uint64_t at)
+{
+	if (!begins_as_name(text))
+		return true;
+	if (listing->tried++ == NAMES_TRIED)
+		return false;
+	if (!api_name_length(text, (uint64_t)(end - text)))
+		return true;
+	if (listing->n_places == NAMES_MAX)
+		return false;
+	listing->places = vec_room(listing->places, listing->n_places, sizeof(*listing->places));
+	listing->places[listing->n_places++] = (uint32_t)at;
+	return true;
+}
+
+/* Of the names that begin within the first `bytes` of a part, which has `have`. */
+static bool note_places(struct elf_file_listing *listing, const char *part, size_t bytes,
+                        size_t have, uint64_t base)
+{
+	const char *end = part + have, *at = part;
+	bool ok = true;
+
+	while (ok && (at = memmem(at, (size_t)(end - at), "cu", 2)) && at < part + bytes + 2) {
+		const char *long_one = at - 2; /* "__cuda" is before "cuda" */
+
+		if (long_one >= part && long_one < part + bytes && *long_one == '_')
+			ok = note_place(listing, long_one, end, base + (uint64_t)(long_one - part));
+		if (ok && at < part + bytes)
+			ok = note_place(listing, at, end, base + (uint64_t)(at - part));
+		at++;
+	}
+	return ok;
+}
+
+/* Parts overlap by a name. */
+static bool find_places(struct elf_file_listing *listing)
+{
+	AT_END(at_end_free) char *part = xcalloc(1, STRINGS_PART + NAME_MAX_BYTES);
+	uint64_t bytes = listing->strings_bytes;
+	size_t step = STRINGS_PART - NAME_MAX_BYTES;
+
+	for (uint64_t at = 0; at < bytes; at += step) {
+		uint64_t left = bytes - at;
+		size_t have = left < STRINGS_PART ? left : STRINGS_PART;
+
+		memset(part + have, 0, NAME_MAX_BYTES);
+		if (!elf_image_read(&listing->file->image, listing->symbols->strings + at, part,
+		                    have) ||
+		    !note_places(listing, part, have < step ? have : step, have, at))
+			return false;
+	}
+	return true;
+}
+
+static bool load_strings(struct elf_file_listing *listing)
+{
+	if (listing->strings_bytes > STRINGS_LOADED)
+		return find_places(listing);
+	listing->strings = xmalloc(listing->strings_bytes + 1);
+	return elf_image_read(&listing->file->image, listing->symbols->strings, listing->strings,
+	                      listing->strings_bytes);
+}
+
 static int list_layer(struct elf_file *file, const struct elf_symbols *symbols,
                       enum api_layer layer)
 {
-	struct elf_file_listing listing = { file, layer, NULL, symbols->strings_bytes };
+	struct elf_file_listing listing = { .file = file,
+		                            .layer = layer,
+		                            .symbols = symbols,
+		                            .strings_bytes = symbols->strings_bytes };
 	int rc = -EBADMSG;
 
 	if (symbols->strings_bytes > MODULE_STRINGS_MAX ||
 	    symbols->strings_bytes > file->image.bytes)
 		return -EBADMSG;
-	listing.strings = xmalloc(symbols->strings_bytes);
-	if (elf_image_read(&file->image, symbols->strings, listing.strings, symbols->strings_bytes))
+	if (load_strings(&listing))
 		rc = elf_symbols_each(&file->image, symbols, add_function, &listing);
 	free(listing.strings);
+	free(listing.places);
 	file->has_layer[layer] = true;
 	return rc;
 }

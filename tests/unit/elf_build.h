@@ -217,15 +217,20 @@ static inline struct tables read_tables(int fd)
 }
 
 /* The strings of .symtab are made 20 MiB long; the file has a hole there. */
-static inline void enlarge_strings(int fd)
+static inline void enlarge_strings_to(int fd, uint64_t bytes)
 {
 	struct tables tables = read_tables(fd);
 	struct stat st;
 
-	tables.strings.sh_size = 20 << 20;
+	tables.strings.sh_size = bytes;
 	put(fd, &tables.strings, sizeof(Elf64_Shdr), tables.strings_at);
 	fstat(fd, &st);
-	assert_int_equal(ftruncate(fd, st.st_size + (20 << 20)), 0);
+	assert_int_equal(ftruncate(fd, st.st_size + (off_t)bytes), 0);
+}
+
+static inline void enlarge_strings(int fd)
+{
+	enlarge_strings_to(fd, 20 << 20);
 }
 
 /* The st_name of a symbol of .symtab. */

@@ -2,6 +2,9 @@
 /* Which files are CUDA modules: by shape of file, and the ones that NVIDIA ships. */
 #include "elf_build.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+
 #include <time.h>
 
 /* ---- drivers --------------------------------------------------------------------------------- */
@@ -357,6 +360,72 @@ static void test_name_that_shares_the_string_of_a_longer_one_is_found(void **sta
 	elf_file_free(file);
 }
 
+#define MOST_STRINGS (256ull << 20)
+
+/* A file with so many takes 8 KiB of a disk, and anybody may map one. */
+static void test_strings_take_little_memory_however_many_they_are(void **state)
+{
+	int fd = build("int __cudaRegisterFunction(void) { return 1; }\n"
+	               "int cudaLaunchKernel(void) { return 2; }\n"
+	               "int start(void) { return 3; }",
+	               PROGRAM),
+	    status;
+	pid_t child;
+
+	enlarge_strings_to(fd, MOST_STRINGS);
+	child = fork();
+	if (!child) {
+		struct elf_file *file = NULL;
+		const struct elf_function *functions;
+		struct rusage before, after;
+
+		getrusage(RUSAGE_SELF, &before);
+		if (elf_file_open(fd, "the file", ELF_WHOLE, &file, NULL) ||
+		    elf_file_functions(file, &functions) != 2)
+			_exit(1);
+		getrusage(RUSAGE_SELF, &after);
+		_exit(after.ru_maxrss - before.ru_maxrss < 64 << 10 ? 0 : 2); /* KiB */
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	close(fd);
+}
+
+#define PART_OF_MANY (64 * 1024 - 128) /* of such strings, at a time */
+
+static void test_a_name_between_two_parts_of_many_strings_is_found(void **state)
+{
+	int fd = build("int cudaMalloc(void) { return 1; }\n"
+	               "int cudaLaunchKernel(void) { return 2; }\n"
+	               "int start(void) { return 3; }",
+	               PROGRAM);
+	struct tables tables;
+	uint64_t at = 0;
+	Elf64_Sym symbol;
+
+	enlarge_strings(fd);
+	tables = read_tables(fd);
+	do {
+		get(fd, &symbol, sizeof(symbol), tables.symbols.sh_offset + at);
+		at += sizeof(symbol);
+	} while (symbol.st_name != string_of(fd, "cudaMalloc"));
+	for (uint32_t place = PART_OF_MANY - 20; place < PART_OF_MANY + 150; place++) {
+		struct elf_file *file;
+
+		put(fd, "\0__cudaMalloc", 14, tables.strings.sh_offset + place - 1);
+		for (uint32_t tail = 0; tail <= 2; tail += 2) {
+			symbol.st_name = place + tail;
+			put(fd, &symbol, sizeof(symbol),
+			    tables.symbols.sh_offset + at - sizeof(symbol));
+			file = open_module(dup(fd), ELF_WHOLE);
+			expect_names(file, tail ? "cudaMalloc cudaLaunchKernel"
+			                        : "__cudaMalloc cudaLaunchKernel");
+			elf_file_free(file);
+		}
+	}
+	close(fd);
+}
+
 /* The search reads 64 KiB of the strings at a time: no name may be lost between two parts. */
 static void test_name_anywhere_in_the_strings_is_found(void **state)
 {
@@ -491,6 +560,8 @@ int main(void)
 		cmocka_unit_test(test_real_driver_stub),
 		cmocka_unit_test(test_real_static_runtime),
 		cmocka_unit_test(test_real_library_that_only_calls_cuda),
+		cmocka_unit_test(test_strings_take_little_memory_however_many_they_are),
+		cmocka_unit_test(test_a_name_between_two_parts_of_many_strings_is_found),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
