@@ -35,6 +35,28 @@ static bool is_nested(struct inside *inside, uint64_t begin_ns)
 	return call.head.flags & WIRE_NESTED;
 }
 
+/* One user leaves a quarter of the threads for the next. */
+static void test_threads_of_one_user_leave_room(void **state)
+{
+	struct inside *inside = diverted_process();
+	struct wire_call begun = call_of(WIRE_BEGIN, 0, START + 300, START + 300);
+
+	inside_process_find(inside, PROCESS)->owner = 7;
+	for (uint32_t tid = 100000; tid < 108192; tid++) {
+		begun.head.tid = tid;
+		inside_nests(inside, &begun.head);
+	}
+	assert_int_equal(inside->nesting.taken, 6144);
+	inside_process_find(inside, PROCESS)->owner = 8;
+	begun.head.tid = 200000;
+	inside_nests(inside, &begun.head);
+	assert_int_equal(inside->nesting.taken, 6145);
+	inside_nesting_forget(inside, PROCESS);
+
+	assert_int_equal(inside->nesting.taken, 0);
+	inside_free(inside);
+}
+
 static void test_an_agent_s_call_is_nested_in_a_probe_s(void **state)
 {
 	struct wire_call begun, ended;
@@ -414,6 +436,7 @@ static void test_others_do_not_wait(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_threads_of_one_user_leave_room),
 		cmocka_unit_test(test_an_agent_s_call_is_nested_in_a_probe_s),
 		cmocka_unit_test(test_a_call_that_is_left_out_is_over_all_the_same),
 		cmocka_unit_test(test_a_call_whose_end_was_lost_is_over_when_its_thread_is_in_none),

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/process.h"
+#include "probe/person.h"
 
 /* ---- inside threads ------------------------------------------------------------------------ */
 
@@ -109,6 +110,7 @@ bool inside_meets_thread(struct inside *inside, const struct wire_head *record,
 /* Calls of a thread that are not over yet, from the outermost on. */
 struct inside_thread {
 	uint32_t tid, pid, n;
+	uint64_t owner;   /* of the process, when it was first met */
 	uint64_t look_ns; /* when to look at whether it is still in them */
 	uint64_t over_ns; /* it was in none of them then; 0: that is not known */
 	uint64_t left_ns; /* what began by then was left, and the programs may not know; 0: none */
@@ -135,6 +137,7 @@ static struct inside_threads *threads_of(struct inside *inside, uint32_t pid)
 static void drop(struct inside *inside, struct inside_thread *thread)
 {
 	LIST_REMOVE(thread, in_slot);
+	quota_give(&inside->nesting, thread->owner, 0, 1);
 	MAP_DROP(inside->threads, thread);
 }
 
@@ -159,14 +162,19 @@ static void forget_before(struct inside_thread *thread, uint64_t begin_ns, bool 
 static struct inside_thread *get(struct inside *inside, const struct wire_call *call)
 {
 	struct inside_thread *thread = find(inside, call->head.tid);
+	struct inside_process *process;
+	uint64_t owner;
 
 	if (thread && thread->pid == call->head.tgid)
 		return thread;
 	if (thread)
 		drop(inside, thread);
-	if (HASH_COUNT(inside->threads) >= THREADS_MAX)
+	process = inside_process_find(inside, call->head.tgid);
+	owner = process ? process->owner : PERSON_UNKNOWN;
+	if (!quota_take_beside(&inside->nesting, owner, THREADS_MAX))
 		return NULL;
 	thread = MAP_ADD(inside->threads, tid, &call->head.tid);
+	thread->owner = owner;
 	thread->pid = call->head.tgid;
 	LIST_INSERT_HEAD(threads_of(inside, thread->pid), thread, in_slot);
 	return thread;
@@ -463,5 +471,6 @@ void inside_nesting_forget(struct inside *inside, uint32_t pid)
 void inside_nesting_free(struct inside *inside)
 {
 	MAP_FREE(inside->threads, free);
+	quota_free(&inside->nesting);
 	MAP_FREE(inside->met, free);
 }

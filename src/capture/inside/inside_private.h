@@ -158,6 +158,7 @@ struct inside {
 	struct call_queue *queue;
 	struct inside_process *processes, *recent;
 	struct inside_thread *threads; /* that are in calls which probes tell of */
+	struct quota nesting;          /* they, by owner */
 	struct inside_threads threads_of[INSIDE_SLOTS_OF]; /* the same by process */
 	const struct module *bit_of[INSIDE_BITS];          /* 0 is none's */
 	pid_t command;
