@@ -35,6 +35,7 @@ struct governor {
 	struct thread_cost *recent[RECENT]; /* by the low bits of their numbers */
 	uint64_t hits[WIRE_HOOKS_MAX];
 	double percent;
+	uint32_t busiest;                 /* whose that is */
 	bool inside;                      /* most of it is of calls recorded in their process */
 	double told_percent;              /* the last that the user was told of */
 	double sum_percent, most_percent; /* over whole intervals: weighted by time */
@@ -283,8 +284,9 @@ static void begin_windows(struct governor *g, uint64_t now_ns)
 	g->windows_began_ns = g->opened_ns = now_ns;
 	g->switch_ns = now_ns; /* close at once */
 	modules_miss(g->options.modules, MISS_ESTIMATED, NULL, NULL, 0,
-	             "measured in windows of %.0f ms every %.1f s for --max-overhead %g%%",
-	             g->window_ns / 1e6, WINDOW_CYCLE_NS / 1e9, g->limit);
+	             "measured in windows of %.0f ms every %.1f s for --max-overhead %g%%, since "
+	             "the calls of thread %u cost it more",
+	             g->window_ns / 1e6, WINDOW_CYCLE_NS / 1e9, g->limit, g->busiest);
 }
 
 /* The part of some time that a thread had for itself, while tracing took some of it. */
@@ -359,6 +361,7 @@ static double busiest_share(struct governor *g, double interval_ns)
 		if (share <= most)
 			continue;
 		most = share;
+		g->busiest = thread->tid;
 		g->inside = thread->told_ns > thread->ns / 2;
 	}
 	return most;
