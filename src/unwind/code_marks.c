@@ -72,6 +72,8 @@ void code_mark_probe(struct code_marks *marks, struct marked_place *place, pid_t
 {
 	uint64_t begin_ns = clock_now_ns();
 
+	if (place->at && place->probe >= 0)
+		marks->marked(marks->data, pid, place->mark, -1, place->at);
 	if (!place->at || place->probe >= 0 || look_time_is_over(LOOK_AT_TABLES, person))
 		return;
 	if (quota_take(&marks->shares, person, (uint32_t)pid, 1)) {

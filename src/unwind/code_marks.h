@@ -10,8 +10,8 @@
 
 struct elf_image;
 
-/* Probes in files: of each process that an agent was put into there is one in its library. Each
- * takes the kernel some 40 ms. */
+/* Probes in files: of each process that an agent was put into there is one in its library, of a
+ * command and its children one in theirs. Each takes the kernel some 40 ms. */
 #define CODE_MARKS_PROBES 64
 
 struct code_marks {
@@ -36,8 +36,9 @@ void code_mark_find(const struct code_marks *marks, struct marked_place *place,
                     const struct elf_image *image, const char *path);
 
 /*
- * For each who holds the file, until there is one: the first may have had no share left, or be no
- * target. The kernel's time counts as that of who is looked at, though it sleeps meanwhile.
+ * For each who holds the file: the first may have had no share left, or be no target, and a probe
+ * is in the file, for all. The kernel's time counts as that of who is looked at, though it sleeps
+ * meanwhile.
  */
 void code_mark_probe(struct code_marks *marks, struct marked_place *place, pid_t pid,
                      uint64_t person, int fd);

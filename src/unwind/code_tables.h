@@ -32,8 +32,11 @@ enum code_mark {
 	CODE_WALKS,    /* the agent's library: it asks for the stack of its thread */
 };
 
-/* Told of a file of this process that has such a function, and where. The descriptor of a probe
- * there, which is closed when nobody holds the file any more; negative: there is none. */
+/*
+ * Told of a file of this process that has such a function, and where. The descriptor of a probe
+ * there, which is closed when nobody holds the file any more; negative: there is none. Where one is
+ * there already `fd` is -1: it is this process's as well, and what is returned means nothing.
+ */
 typedef int (*code_tables_marked)(void *data, pid_t pid, enum code_mark mark, int fd,
                                   uint64_t offset);
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """With --gpu calls are recorded inside of processes, unless --no-in-process is there."""
 
+import json
 import os
 import signal
 import subprocess
@@ -198,3 +199,26 @@ def test_gpu_inside_nobody_waits_for_good(case):
     waits = [event["duration_us"] for event in result.events if event.get("name") == "Waiting for cuscope"]
     if len(waits) != 1 or not 1.9e6 < waits[0] < 3e6:
         raise Failure(f"it waited for {waits} us, in {time.monotonic() - begin:.1f} s")
+
+
+def waits_of_ranks(case, name):
+    """How long each of two ranks of one command stood until cuscope let it go, in milliseconds."""
+    command = ["--", os.path.join(Places.build, "planted", "planted"), "rank_prep", "0.5"]
+    process = start(case, command, ["--stacks"], name=name, env=dict(case.environment(), SIMCUDA_TIME_SCALE="1"))
+    checks.equal(f"status ({process.err()})", 0, process.wait())
+    export = case.cuscope("export", case.path(name + ".cuscope"), "--format", "jsonl")
+    checks.equal("status of the export", 0, export.wait())
+    events = map(json.loads, export.out().splitlines())
+    return {event["pid"]: event["duration_us"] / 1000 for event in events if event.get("name") == "Waiting for cuscope"}
+
+
+def test_gpu_inside_ranks_of_one_command_wait_for_no_probe(case):
+    """They have one library of the agent, and the one probe in it is each rank's: else all but the first stand for half a second."""
+    longest = []
+    for attempt in range(4):
+        waits = waits_of_ranks(case, f"ranks{attempt}")
+        checks.equal(f"ranks ({waits})", 2, len(waits))
+        longest.append(max(waits.values()))
+        if longest[-1] < 400:
+            return
+    raise Failure(f"a rank stood for {longest} ms")

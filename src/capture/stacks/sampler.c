@@ -138,7 +138,14 @@ static int found_mark(void *data, pid_t pid, enum code_mark mark, int fd, uint64
 	int event, r;
 
 	if ((mark == CODE_WALKS && !s->options.nodes && !s->options.agents) ||
-	    helper_is_users(fd) || programs_waker_has(s->options.programs, pid))
+	    programs_waker_has(s->options.programs, pid))
+		return -EACCES;
+	if (fd < 0) { /* ranks that one command has started have one library */
+		if (mark == CODE_WALKS)
+			agent_walks(s, pid);
+		return 0;
+	}
+	if (helper_is_users(fd))
 		return -EACCES;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	event = perf_uprobe_open(path, offset, 0, false);
