@@ -356,10 +356,10 @@ static bool may_judge(struct wakers *w, uint64_t now_ns)
 /*
  * One of this process's own: by its parent, or, where that has ended (base/worker.h), by the file
  * that it runs, which may be one in memory. The link is read and nothing is opened: who calls a
- * file of his own so is not sampled, and no more. One that is ending has no file any more, and
- * nobody can tell whether it was our own.
+ * file of his own so is not sampled, and no more. Of one that is ending, or cannot be looked at in
+ * time, nobody can tell whether it is our own.
  */
-static bool is_own_or_ends(const struct waker *waker)
+static bool may_be_own(const struct waker *waker)
 {
 	char exe[4097] = "", own[4097] = "";
 	ssize_t n;
@@ -368,7 +368,7 @@ static bool is_own_or_ends(const struct waker *waker)
 		return true;
 	n = process_look(waker->pid, PROCESS_LINK, "exe", exe, sizeof(exe) - 1);
 	if (n < 0)
-		return n == -ENOENT || n == -ESRCH;
+		return true;
 	return !strncmp(exe, "/memfd:cuscope", 14) ||
 	       (readlink("/proc/self/exe", own, sizeof(own) - 1) > 0 && !strcmp(exe, own));
 }
@@ -376,8 +376,8 @@ static bool is_own_or_ends(const struct waker *waker)
 static void judge(struct wakers *w, struct waker *waker, pid_t tid)
 {
 	if (w->options.is_target(w->options.data, waker->pid) ||
-	    !see(waker->pid, tid, &waker->sight) || waker->sight.of_kernel ||
-	    is_own_or_ends(waker) || !see(waker->woke, 0, &waker->whose))
+	    !see(waker->pid, tid, &waker->sight) || waker->sight.of_kernel || may_be_own(waker) ||
+	    !see(waker->woke, 0, &waker->whose))
 		return;
 	if (sight_covers(&waker->whose, &waker->sight))
 		take(w, waker);
