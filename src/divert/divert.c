@@ -246,11 +246,12 @@ static void forget_backs(struct divert *divert, pid_t pid)
 
 static void forget(struct divert *divert, pid_t pid, enum divert_kind kind)
 {
-	const struct divert_order order = { .kind = kind, .pid = pid, .place = DIVERT_CUTS };
-	uint64_t owner;
+	struct divert_order order = { .kind = kind, .pid = pid, .place = DIVERT_CUTS };
 
-	if (!shares_child_free(&divert->shares, pid) && !plans_of(divert, pid, &owner))
+	if (!shares_child_has(&divert->shares, pid, &order.owner) &&
+	    !plans_of(divert, pid, &order.owner))
 		return;
+	shares_child_free(&divert->shares, pid);
 	queue_forget(&divert->queue, pid);
 	forget_backs(divert, pid);
 	send_order(divert, &order, -1, NULL);
@@ -280,18 +281,17 @@ static void sweep(struct divert *divert)
 void divert_forked(struct divert *divert, pid_t parent, pid_t child)
 {
 	struct divert_order order = { .kind = DIVERT_FORKED, .pid = parent, .child = child };
-	uint64_t owner = 0;
-	size_t places = plans_of(divert, parent, &owner);
+	size_t places = plans_of(divert, parent, &order.owner);
 
 	if (!places)
-		places = shares_child_has(&divert->shares, parent, &owner);
+		places = shares_child_has(&divert->shares, parent, &order.owner);
 	if (!places)
 		return; /* nothing is asked about most children: programs make 10,000 a second */
 	order.start_time = process_start_time(child);
 	divert_gone(divert, child); /* of an earlier process of that number */
-	if (quota_refuses(&divert->shares.of_children, owner, 0, places))
+	if (quota_refuses(&divert->shares.of_children, order.owner, 0, places))
 		sweep(divert);
-	if (shares_child(&divert->shares, owner, child, places) &&
+	if (shares_child(&divert->shares, order.owner, child, places) &&
 	    send_order(divert, &order, -1, NULL)) {
 		shares_child_free(&divert->shares, child);
 		divert->shares.of_children.refused++;

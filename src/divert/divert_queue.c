@@ -45,7 +45,7 @@ static void drop(struct divert_queue *queue, struct queued_order **link)
 	if (queue->last == &one->next)
 		queue->last = link;
 	if (quota)
-		quota_give(quota, QUOTA_ROOT, (uint32_t)one->order.pid, 1);
+		quota_give(quota, one->order.owner, (uint32_t)one->order.pid, 1);
 	if (one->fd >= 0)
 		close(one->fd);
 	free(one);
@@ -57,12 +57,14 @@ static int append(struct divert_queue *queue, const struct divert_order *order, 
 	struct queued_order *one;
 
 	if (!queue->last)
-		*queue = (struct divert_queue){
-			.last = &queue->first,
-			.puts = { .process = { QUEUE_PUTS_OF_ONE }, .all = { QUEUE_PUTS } },
-			.others = { .process = { QUEUE_OTHERS_OF_ONE }, .all = { QUEUE_OTHERS } }
-		};
-	if (quota && quota_refuses(quota, QUOTA_ROOT, (uint32_t)order->pid, 1))
+		*queue = (struct divert_queue){ .last = &queue->first,
+			                        .puts = { .process = { QUEUE_PUTS_OF_ONE },
+			                                  .user = { QUEUE_PUTS_OF_USER },
+			                                  .all = { QUEUE_PUTS } },
+			                        .others = { .process = { QUEUE_OTHERS_OF_ONE },
+			                                    .user = { QUEUE_OTHERS_OF_USER },
+			                                    .all = { QUEUE_OTHERS } } };
+	if (quota && quota_refuses(quota, order->owner, (uint32_t)order->pid, 1))
 		return -EAGAIN;
 	if (fd >= 0) {
 		fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -70,7 +72,7 @@ static int append(struct divert_queue *queue, const struct divert_order *order, 
 			return -EAGAIN;
 	}
 	if (quota)
-		quota_add(quota, QUOTA_ROOT, (uint32_t)order->pid, 1);
+		quota_add(quota, order->owner, (uint32_t)order->pid, 1);
 	one = xcalloc(1, sizeof(*one));
 	one->order = *order;
 	one->fd = fd;

@@ -17,10 +17,12 @@
 #include "base/quota.h"
 #include "divert/divert_inside.h"
 
-#define QUEUE_PUTS_OF_ONE   4   /* orders to divert that wait, of a process */
-#define QUEUE_PUTS          64  /* of all: each has a file of up to 4 MiB */
-#define QUEUE_OTHERS_OF_ONE 128 /* of children, and of processes that are gone */
-#define QUEUE_OTHERS        1024
+#define QUEUE_PUTS_OF_ONE    4   /* orders to divert that wait, of a process */
+#define QUEUE_PUTS_OF_USER   24  /* of a user but root */
+#define QUEUE_PUTS           64  /* of all: each has a file of up to 4 MiB */
+#define QUEUE_OTHERS_OF_ONE  128 /* of children, and of processes that are gone */
+#define QUEUE_OTHERS_OF_USER 384
+#define QUEUE_OTHERS         1024
 
 struct queued_order {
 	struct divert_order order;
@@ -34,8 +36,8 @@ struct divert_queue {
 };
 
 /*
- * Sends, or keeps for later; the descriptor stays the caller's. -EAGAIN: too many wait. -ECHILD:
- * the other side is gone.
+ * Sends, or keeps for later, as its owner's; the descriptor stays the caller's. -EAGAIN: too many
+ * wait. -ECHILD: the other side is gone.
  */
 int queue_order(struct divert_queue *queue, int socket, const struct divert_order *order, int fd);
 

@@ -28,13 +28,18 @@ static int end(void **state)
 	return 0;
 }
 
-static int order(enum divert_kind kind, pid_t pid, pid_t child, uint64_t number)
+static int order_of(uint64_t owner, enum divert_kind kind, pid_t pid, pid_t child, uint64_t number)
 {
 	const struct divert_order order = {
-		.kind = kind, .pid = pid, .child = child, .number = number
+		.kind = kind, .pid = pid, .child = child, .number = number, .owner = owner
 	};
 
 	return queue_order(&queue, pair[0], &order, -1);
+}
+
+static int order(enum divert_kind kind, pid_t pid, pid_t child, uint64_t number)
+{
+	return order_of(QUOTA_ROOT, kind, pid, child, number);
 }
 
 /* Numbers from 1 on, until no more goes into the socket. */
@@ -98,6 +103,25 @@ static void test_children_are_bounded_and_do_not_take_the_room_of_others(void **
 		assert_int_equal(order(DIVERT_TAKE_BACK, i, 0, 0), 0);
 }
 
+static void test_many_processes_of_one_user_leave_room_for_others(void **state)
+{
+	int puts = 0, others = 0;
+
+	fill_socket();
+	for (pid_t pid = 1000; pid < 3000; pid++) {
+		puts += order_of(1000, DIVERT_PUT, pid, 0, 0) == 0;
+		others += order_of(1000, DIVERT_FORKED, pid, 9, 0) == 0;
+		assert_int_equal(order_of(1000, DIVERT_TAKE_BACK, pid, 0, 0), 0);
+	}
+	assert_int_equal(puts, QUEUE_PUTS_OF_USER);
+	assert_int_equal(others, QUEUE_OTHERS_OF_USER);
+	assert_int_equal(order_of(1001, DIVERT_PUT, 7, 0, 0), 0);
+	assert_int_equal(order_of(1001, DIVERT_FORKED, 7, 9, 0), 0);
+	queue_keep_children(&queue); /* gives back what the rest had */
+	assert_int_equal(queue.puts.taken, 0);
+	assert_int_equal(queue.others.taken, QUEUE_OTHERS_OF_USER + 1);
+}
+
 static void test_what_is_gone_is_not_sent(void **state)
 {
 	struct divert_order received;
@@ -153,6 +177,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_orders_to_divert_are_bounded, begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_children_are_bounded_and_do_not_take_the_room_of_others, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_many_processes_of_one_user_leave_room_for_others, begin, end),
 		cmocka_unit_test_setup_teardown(test_what_is_gone_is_not_sent, begin, end),
 		cmocka_unit_test_setup_teardown(test_descriptors_are_kept_until_they_are_sent,
 		                                begin, end),
