@@ -147,6 +147,12 @@ void agent_free(struct agent *agent)
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
+/* Of a number that a process tells, what is added to others' and told of all. */
+static uint64_t believed(uint64_t told, uint64_t most)
+{
+	return told < most ? told : most;
+}
+
 static void say(struct agent *agent, const struct agent_shared *shared, enum agent_state state,
                 const char *why)
 {
@@ -161,7 +167,7 @@ static void say(struct agent *agent, const struct agent_shared *shared, enum age
 		.driver_version = shared->driver_version,
 		.active_since_ns = agent->since_ns,
 		.active_until_ns = shared->active_until_ns,
-		.clock_error_ns = shared->clock_error_ns,
+		.clock_error_ns = believed(shared->clock_error_ns, AGENT_CLOCK_ERROR_MOST_NS),
 		.leftover =
 			shared->leftover <= AGENT_LEFT_SHARED ? shared->leftover : AGENT_LEFT_CUPTI,
 		.nodes_instead = shared->nodes_instead,
@@ -599,16 +605,10 @@ void agent_add_lost(const struct agent *agent, struct agents_lost *lost)
 	if (!agent->ring)
 		return;
 	agent_ring_shared(agent->ring, &shared);
-	if (__builtin_add_overflow(lost->ring, shared.lost_ring, &lost->ring))
-		lost->ring = UINT64_MAX;
-	if (__builtin_add_overflow(lost->buffers, shared.lost_buffers, &lost->buffers))
-		lost->buffers = UINT64_MAX;
-	if (__builtin_add_overflow(lost->times, shared.lost_times, &lost->times))
-		lost->times = UINT64_MAX;
-	if (__builtin_add_overflow(lost->ranges, shared.lost_ranges, &lost->ranges))
-		lost->ranges = UINT64_MAX;
-	for (size_t i = 0; i < AGENT_PROBE_LOSTS; i++) {
-		if (__builtin_add_overflow(lost->probes[i], shared.probe_lost[i], &lost->probes[i]))
-			lost->probes[i] = UINT64_MAX;
-	}
+	lost->ring += believed(shared.lost_ring, AGENT_LOST_MOST);
+	lost->buffers += believed(shared.lost_buffers, AGENT_LOST_MOST);
+	lost->times += believed(shared.lost_times, AGENT_LOST_MOST);
+	lost->ranges += believed(shared.lost_ranges, AGENT_LOST_MOST);
+	for (size_t i = 0; i < AGENT_PROBE_LOSTS; i++)
+		lost->probes[i] += believed(shared.probe_lost[i], AGENT_LOST_MOST);
 }

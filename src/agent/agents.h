@@ -36,6 +36,9 @@
 
 struct agents;
 
+#define AGENT_CLOCK_ERROR_MOST_NS                                                                  \
+	1000000000ull /* more is none: clocks are read beside each other */
+
 /*
  * How an agent is, each time that changes; while windows are measured (window_ns) not each time
  * that one begins or ends. A process that ended is AGENT_OFF. Texts are valid during the call.
@@ -203,7 +206,11 @@ void agents_probes_names(struct agents *agents, uint64_t offset);
 /* How far the agent of a process is on its way to AGENT_PROBES_READY; static. */
 const char *agents_stage(const struct agents *agents, pid_t pid);
 
-/* Sums over all agents that ever were. */
+/*
+ * Sums over all agents that ever were. Each number of one counts for AGENT_LOST_MOST at most: else
+ * one process could make a sum begin at 0 again, and hide what others lost.
+ */
+#define AGENT_LOST_MOST (1ull << 36) /* a million a second for 19 hours */
 struct agents_lost {
 	uint64_t ring, buffers, times, ranges;
 	uint64_t turned_away; /* processes there was no room for, but the first, which is named */

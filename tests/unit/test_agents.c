@@ -277,10 +277,38 @@ static void test_losses_are_summed_over_all_that_ever_were(void **state)
 	assert_int_equal(lost.buffers, 18);
 	assert_int_equal(lost.times, 21);
 	assert_int_equal(lost.ranges, 24);
-	agent.shared->lost_ring = UINT64_MAX;
-	agents_lost(scene->agents, &lost);
-	assert_true(lost.ring == UINT64_MAX);
 	fake_agent_die(&agent);
+}
+
+/* Nor does one process make the clocks of all wrong by years. */
+static void test_a_number_that_cannot_be_hides_no_losses(void **state)
+{
+	struct scene *scene = *state;
+	struct fake_agent agent;
+	struct agents_lost lost;
+
+	scene_runs(scene, &agent);
+	agent.shared->lost_ring = 5;
+	agent.shared->probe_lost[AGENT_PROBE_TEXT] = 6;
+	scene_turn(scene);
+	fake_agent_die(&agent);
+	scene_turn(scene);
+	scene_runs(scene, &agent);
+	agent.shared->lost_ring = UINT64_MAX - 4;
+	agent.shared->lost_buffers = agent.shared->lost_times = UINT64_MAX;
+	agent.shared->lost_ranges = UINT64_MAX;
+	agent.shared->probe_lost[AGENT_PROBE_TEXT] = UINT64_MAX - 5;
+	agent.shared->clock_error_ns = UINT64_MAX;
+	scene_turn(scene);
+	agents_lost(scene->agents, &lost);
+	assert_int_equal(lost.ring, 5 + AGENT_LOST_MOST);
+	assert_int_equal(lost.buffers, AGENT_LOST_MOST);
+	assert_int_equal(lost.times, AGENT_LOST_MOST);
+	assert_int_equal(lost.ranges, AGENT_LOST_MOST);
+	assert_int_equal(lost.probes[AGENT_PROBE_TEXT], 6 + AGENT_LOST_MOST);
+	fake_agent_die(&agent);
+	scene_turn(scene);
+	assert_int_equal(scene->last.clock_error_ns, AGENT_CLOCK_ERROR_MOST_NS);
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */
@@ -689,6 +717,7 @@ int main(void)
 		SCENE_TEST(test_a_broken_ring_ends_its_agent_only),
 		SCENE_TEST(test_a_record_that_is_never_ended_ends_the_agent),
 		SCENE_TEST(test_losses_are_summed_over_all_that_ever_were),
+		SCENE_TEST(test_a_number_that_cannot_be_hides_no_losses),
 		SCENE_TEST(test_the_rest_is_read_when_the_socket_closes),
 		SCENE_TEST(test_the_rest_is_read_when_the_process_is_gone),
 		SCENE_TEST(test_records_before_its_end_come_before_the_news_of_it),
