@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # make planted-programs    programs with one planted problem each, and healthy ones
 # make test-planted        whether `cuscope why` names problem and line of each (root)
+# make test-answers        the same of some, one or two of each sort
 
 PLANTED   := tests/planted
 PLANTED_B := $(B)/planted
@@ -32,4 +33,10 @@ $(PLANTED_B)/planted: $(PLANTED_C:%=$(PLANTED_B)/%.o) $(PLANTED_B)/cpp.o $(B)/pr
 test-planted: $(B)/cuscope planted-programs simcuda
 	@tests/planted/run --build $(B)
 
-.PHONY: planted-programs test-planted
+ANSWERS := prep sleep lock pipe sync_each pageable alloc two_sleep_prep busy busy_loader rank_prep rank_busy nccl_sleep py_gil py_gc \
+	py_worker py_busy
+
+test-answers: $(B)/cuscope planted-programs simcuda
+	@tests/planted/run --build $(B) $(ANSWERS)
+
+.PHONY: planted-programs test-answers test-planted
