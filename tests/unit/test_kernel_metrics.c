@@ -128,7 +128,21 @@ static void test_times_of_samples_may_be_wrong(void **state)
 	kernel_metrics_rows(metrics, 25 * MS, &n);
 	assert_int_equal(n, 0);
 	assert_int_equal(kernel_metrics_least_ns(metrics), 0);
+	assert_int_equal(kernel_metrics_unsampled(metrics), 0);
+	assert_int_equal(kernel_metrics_together(metrics), 0);
 	assert_true(kernel_metrics_any(metrics));
+}
+
+/* Of a recording without metrics nothing is missing. */
+static void test_runs_alone_are_no_use_of_a_gpu(void **state)
+{
+	size_t n;
+
+	kernel(&product, 0, 4 * MS);
+	kernel_metrics_rows(metrics, EDGE_NS, &n);
+	assert_int_equal(n, 0);
+	assert_int_equal(kernel_metrics_unsampled(metrics), 0);
+	assert_false(kernel_metrics_any(metrics));
 }
 
 static void test_what_is_not_known_is_left_out_and_counted(void **state)
@@ -279,6 +293,7 @@ int main(void)
 		                                end),
 		cmocka_unit_test_setup_teardown(test_kernels_have_the_means_of_their_time, begin,
 		                                end),
+		cmocka_unit_test_setup_teardown(test_runs_alone_are_no_use_of_a_gpu, begin, end),
 		cmocka_unit_test_setup_teardown(test_times_of_samples_may_be_wrong, begin, end),
 		cmocka_unit_test_setup_teardown(test_runs_that_follow_each_other_have_one_stretch,
 		                                begin, end),
