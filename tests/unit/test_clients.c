@@ -87,12 +87,49 @@ static void test_connections_within_the_machine_are_a_users(void **state)
 	clients_free(clients);
 }
 
+/* Where nobody knows any more whose they were, they are one's: else each is from an address of its
+ * own. What is said from elsewhere is as many. */
+static void test_connections_that_are_over_are_of_one(void **state)
+{
+	for (int here = 0; here < 2; here++) {
+		struct clients *clients = clients_new(MOST, MOST_OF_ONE);
+		struct sockaddr_in from = { .sin_family = AF_INET };
+
+		for (int i = 0; i < MOST; i++) {
+			from.sin_addr.s_addr = htonl((here ? 127u << 24 : 198u << 24 | 51 << 16) +
+			                             2 + (uint32_t)i);
+			clients_add(clients, socket(AF_INET, SOCK_STREAM, 0),
+			            (const struct sockaddr *)&from, 1);
+		}
+		assert_int_equal(clients_ended(clients), here ? MOST - MOST_OF_ONE : 0);
+		clients_free(clients);
+	}
+}
+
+/* Not who was there before. */
+static void test_who_has_too_many_loses_his_oldest(void **state)
+{
+	struct clients *clients = clients_new(MOST, MOST_OF_ONE);
+	int of_another, fds[MOST_OF_ONE + 1];
+
+	add(clients, "198.51.100.1", &of_another);
+	for (int i = 0; i <= MOST_OF_ONE; i++)
+		add(clients, "198.51.100.2", &fds[i]);
+	assert_true(is_open(of_another));
+	assert_false(is_open(fds[0]));
+	assert_true(is_open(fds[1]));
+	assert_true(is_open(fds[MOST_OF_ONE]));
+	clients_free(clients);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_has_most_gives_way),
 		cmocka_unit_test(test_of_many_the_oldest_gives_way),
 		cmocka_unit_test(test_connections_within_the_machine_are_a_users),
+		cmocka_unit_test(test_connections_that_are_over_are_of_one),
+		cmocka_unit_test(test_who_has_too_many_loses_his_oldest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
