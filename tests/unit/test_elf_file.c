@@ -399,6 +399,7 @@ static void test_a_name_between_two_parts_of_many_strings_is_found(void **state)
 	               "int cudaLaunchKernel(void) { return 2; }\n"
 	               "int start(void) { return 3; }",
 	               PROGRAM);
+	struct elf_file *file;
 	struct tables tables;
 	uint64_t at = 0;
 	Elf64_Sym symbol;
@@ -410,8 +411,6 @@ static void test_a_name_between_two_parts_of_many_strings_is_found(void **state)
 		at += sizeof(symbol);
 	} while (symbol.st_name != string_of(fd, "cudaMalloc"));
 	for (uint32_t place = PART_OF_MANY - 20; place < PART_OF_MANY + 150; place++) {
-		struct elf_file *file;
-
 		put(fd, "\0__cudaMalloc", 14, tables.strings.sh_offset + place - 1);
 		for (uint32_t tail = 0; tail <= 2; tail += 2) {
 			symbol.st_name = place + tail;
@@ -423,7 +422,11 @@ static void test_a_name_between_two_parts_of_many_strings_is_found(void **state)
 			elf_file_free(file);
 		}
 	}
-	close(fd);
+	symbol.st_name = UINT32_MAX; /* which has none, hides no other one */
+	put(fd, &symbol, sizeof(symbol), tables.symbols.sh_offset + at - sizeof(symbol));
+	file = open_module(fd, ELF_WHOLE);
+	expect_names(file, "cudaLaunchKernel");
+	elf_file_free(file);
 }
 
 /* The search reads 64 KiB of the strings at a time: no name may be lost between two parts. */
