@@ -9,6 +9,7 @@
 #define ACCOUNT_PEERS     16    /* other GPUs that are asked who is late */
 #define ACCOUNT_CALLS     64    /* before one that came late, among which one asked for work */
 #define ACCOUNT_LEAVES_NS 50000 /* one GPU leaves a collective so much later than another */
+#define ACCOUNT_TURN      1024  /* at most so much work of a stream's turn is looked at */
 
 /* ---- why it did nothing ---------------------------------------------------------------------- */
 
@@ -49,28 +50,66 @@ static uint32_t idle_host_function(const struct maker *maker, uint32_t thread, u
 	return facts_running(facts, machine_pid(process), middle_ns, thread);
 }
 
+/* One more of a turn: what a stream runs while no other does. */
+static bool turn_has(const struct fact_work *turn, const struct fact_work *work)
+{
+	return work->gpu == turn->gpu && work->process == turn->process &&
+	       work->stream == turn->stream && work->class != FACT_COMMUNICATION && !work->sampled;
+}
+
+/* What ran in the turn that ends with it since another stream had something to do. */
+static uint64_t turn_before_ns(const struct facts *facts, size_t last, uint64_t since_ns)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i <= last && i < ACCOUNT_TURN; i++) {
+		const struct fact_work *work = &facts->works[last - i];
+
+		if (!turn_has(&facts->works[last], work) || work->begin_ns < since_ns)
+			break;
+		if (i < last && work[-1].gpu == work->gpu && work[-1].end_ns > work->begin_ns)
+			break;
+		ns += work->end_ns - work->begin_ns;
+	}
+	return ns;
+}
+
+/* What runs in the turn that begins with it and had been asked for by then. */
+static uint64_t turn_after_ns(const struct facts *facts, size_t first)
+{
+	const struct fact_work *turn = &facts->works[first];
+	uint64_t ns = turn->end_ns - turn->begin_ns;
+
+	for (size_t i = 1; i < ACCOUNT_TURN && first + i < facts->n_works; i++) {
+		uint32_t thread;
+		const struct fact_call *call = NULL;
+
+		if (turn_has(turn, turn + i))
+			call = facts_call_of(facts, turn + i, &thread);
+		if (!call || call->end_ns > turn->begin_ns)
+			break;
+		ns += turn[i].end_ns - turn[i].begin_ns;
+	}
+	return ns;
+}
+
 /*
  * Work that was there before something else began, on a stream that had nothing to do, and that
  * began only after that had ended, and the GPU had paused: it waited for that. They could have run
- * side by side, and of two that take turns each is waited for by the other.
+ * side by side, and of two that take turns each is waited for by the other. A turn is of all that a
+ * stream runs before the other goes on.
  */
 static double idle_turn_ns(const struct facts *facts, size_t number, const struct fact_call *call)
 {
 	const struct fact_work *work = &facts->works[number];
-	const struct fact_work *before = number ? work - 1 : work;
-	const struct fact_work *own = number > 1 ? work - 2 : work;
-	uint64_t ns, before_ns;
+	uint64_t before_ns;
 
-	if (before == work || before->gpu != work->gpu || before->process != work->process ||
-	    before->stream == work->stream || call->end_ns > before->begin_ns ||
-	    before->class == FACT_COMMUNICATION || work->class == FACT_COMMUNICATION ||
-	    work->sampled)
+	if (!number || work[-1].gpu != work->gpu || work[-1].process != work->process ||
+	    work[-1].stream == work->stream || work[-1].class == FACT_COMMUNICATION ||
+	    work->class == FACT_COMMUNICATION || work->sampled)
 		return 0;
-	if (own != work && own->gpu == work->gpu && own->end_ns > before->begin_ns)
-		return 0;
-	ns = work->end_ns - work->begin_ns;
-	before_ns = before->end_ns - before->begin_ns;
-	return (double)facts_min(ns, before_ns) / 2;
+	before_ns = turn_before_ns(facts, number - 1, call->end_ns);
+	return before_ns ? (double)facts_min(before_ns, turn_after_ns(facts, number)) / 2 : 0;
 }
 
 /* Asked for, and not begun: little of that is the GPU's way, more is a wait of its stream. */

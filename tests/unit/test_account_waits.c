@@ -494,6 +494,34 @@ static void test_streams_that_take_turns_could_run_side_by_side(void **state)
 	assert_gain(account, ACCOUNT_STREAM_WAIT, 30, 9 * (2 + 98.0 / 2));
 }
 
+/* Four kernels of 98 us in each turn, asked for at the begin. */
+static void test_a_turn_is_all_that_a_stream_runs_before_the_other(void **state)
+{
+	const struct account *account;
+
+	for (int i = 0; i < 12; i++)
+		ran_on(i / 4 % 2 ? 14 : 13, NULL, 6.0 * i, 100 + 100 * i, 198 + 100 * i);
+	account = the_account(1300);
+	assert_us(account, ACCOUNT_STREAM_WAIT, 30, 2 * 2);
+	assert_gain(account, ACCOUNT_STREAM_WAIT, 30, 2 * (2 + 4 * 98.0 / 2));
+}
+
+/* Of the second stream's four kernels two were asked for when its turn had begun; of the first
+ * one's the last two ran when the second had something to do. */
+static void test_of_a_turn_counts_what_was_there_for_the_other(void **state)
+{
+	const struct account *account;
+
+	for (int i = 0; i < 4; i++)
+		ran_on(13, NULL, 6.0 * i, 100 + 100 * i, 198 + 100 * i);
+	for (int i = 4; i < 8; i++)
+		ran_on(14, NULL, i < 6 ? 250 + 6.0 * i : 505 + 6.0 * i, 100 + 100 * i,
+		       198 + 100 * i);
+	account = the_account(900);
+	assert_us(account, ACCOUNT_STREAM_WAIT, 30, 2);
+	assert_gain(account, ACCOUNT_STREAM_WAIT, 30, 2 + 2 * 98.0 / 2);
+}
+
 static void test_of_one_stream_the_next_is_no_turn(void **state)
 {
 	const struct account *account = turns(NULL, 13);
@@ -605,6 +633,8 @@ int main(void)
 		TEST(test_who_waits_for_one_that_asks_for_work_waits_for_that),
 		TEST(test_in_rounds_who_asks_has_the_time),
 		TEST(test_streams_that_take_turns_could_run_side_by_side),
+		TEST(test_a_turn_is_all_that_a_stream_runs_before_the_other),
+		TEST(test_of_a_turn_counts_what_was_there_for_the_other),
 		TEST(test_of_one_stream_the_next_is_no_turn),
 		TEST(test_communication_takes_no_turns),
 		TEST(test_what_is_asked_for_meanwhile_is_no_turn),
