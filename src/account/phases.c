@@ -8,6 +8,7 @@
 
 #define PHASE_EDGE  2    /* times a step's length, from which on it is none */
 #define PHASE_BUSY  0.9  /* of its time its GPU works, as it does for steps before */
+#define PHASE_RUNS  10   /* times as long as most is one launch of a run on average */
 #define PHASE_ASKED 0.01 /* of the account: what a shorter one consists of is not asked */
 
 /* One that is looked at. */
@@ -121,6 +122,21 @@ static void join_queued(struct looker *looker)
 	free(part.parts);
 }
 
+/*
+ * Launches that come in runs, with pauses between these at random that are most of the time: a
+ * launch is no step then, and nothing tells how many of them are.
+ */
+static bool steps_are_runs(const struct steps *steps)
+{
+	uint64_t all_ns = steps->begin_ns[steps->n] - steps->begin_ns[0], long_ns = 0;
+
+	for (size_t i = 0; i < steps->n; i++)
+		if (steps->apart[i] == STEP_LONG)
+			long_ns += steps->begin_ns[i + 1] - steps->begin_ns[i];
+	return steps->how == STEPS_LAUNCHES && steps->period == 1 && long_ns > all_ns / 2 &&
+	       steps_mean_ns(steps) / PHASE_RUNS > steps->median_ns;
+}
+
 /* What most of it is. */
 static void phase_ask(struct looker *looker, struct phase *phase)
 {
@@ -138,7 +154,9 @@ static void phases_look_at(struct looker *looker, struct phases *phases)
 
 	looker->spans = xcalloc(looker->steps->n + 2, sizeof(*looker->spans));
 	join_queued(looker);
-	for (int kind = 0; kind < PHASE_KINDS; kind++) {
+	if (steps_are_runs(looker->steps))
+		steps_clear(looker->steps);
+	for (int kind = 0; looker->steps->how != STEPS_NONE && kind < PHASE_KINDS; kind++) {
 		struct phase phase = { .kind = (enum phase_kind)kind };
 
 		phase_gather(looker, &phase);

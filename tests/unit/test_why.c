@@ -449,6 +449,35 @@ static void test_what_covers_little_of_the_time_is_no_step(void **state)
 	assert_not_said("steps");
 }
 
+/* Launches of one kernel, after one of four of which the host does something else for 8 ms. */
+static void runs(double kernel_us)
+{
+	double gpu_us = 0;
+
+	for (unsigned i = 0, random = 12345; i < 400; i++) {
+		random = random * 1664525u + 1013904223u;
+		gpu_us = gpu_us > now_us + 10 ? gpu_us : now_us + 10;
+		kernel_on(0, ask("cuLaunchKernel", now_us, 5, 91), gpu_us, kernel_us);
+		gpu_us += kernel_us;
+		now_us += random >> 30 ? 10 : 8000;
+	}
+	conclude(now_us);
+}
+
+static void test_launches_in_runs_at_random_are_no_steps(void **state)
+{
+	runs(20);
+	assert_not_said("steps");
+	assert_not_said("Apart");
+}
+
+static void test_launches_of_a_host_that_is_ahead_are_steps(void **state)
+{
+	runs(1840);
+	assert_said("399 steps of");
+	assert_not_said("Apart");
+}
+
 static void test_short_kernels_are_told_with_the_line_of_the_launch(void **state)
 {
 	for (unsigned i = 0; i < 200; i++)
@@ -1009,6 +1038,8 @@ int main(void)
 		TEST(test_steps_that_are_apart_are_told_with_what_they_are),
 		TEST(test_what_is_before_and_after_steps_is_told),
 		TEST(test_what_covers_little_of_the_time_is_no_step),
+		TEST(test_launches_in_runs_at_random_are_no_steps),
+		TEST(test_launches_of_a_host_that_is_ahead_are_steps),
 		TEST(test_short_kernels_are_told_with_the_line_of_the_launch),
 		TEST(test_what_is_to_be_tried_in_jax_is_what_jax_has),
 		TEST(test_what_is_compiled_each_time_is_to_keep_its_shape),
