@@ -257,6 +257,10 @@ def unseen(name, *words, **more):
     return Kind(name, *words, script="unseen.py", **more)
 
 
+def untold(name, *words, **more):
+    return Kind(name, *words, script="untold.py", **more)
+
+
 # Later ones, of the same manner; their first run is in docs/results/why.md, too.
 UNSEEN = [
     # CUDA calls and the GPU
@@ -307,4 +311,21 @@ UNSEEN = [
     # nothing is wrong
     unmet("busy_pipeline"),
     unmet("py_busy_futures"),
+    # the same once more: the GPU
+    untold("late_event", "stream_wait", "reduce_after_backward"),
+    untold("poll_stream", "sleep", "poll_stream_with_naps"),
+    # threads and processes
+    untold("yield_loop", "computing", "tokenize_prompt yield_until_tokenized"),
+    untold("map_lock", "fault computing lock", "fill_cache_of_pages map_scratch"),
+    untold("datagrams", "sleep", "store_metric_slowly"),
+    # Python
+    untold("py_detokenize", "computing", "detokenize_all"),
+    untold("py_optimizer_loop", "launching", "update_parameters", never=(), costs="cuLaunchKernel=15"),
+    untold("py_zip_anew", "computing", "read_sample"),
+    untold("py_snapshot_thread", "gil", "pickle_state"),
+    # two at once, the larger first
+    untold("two_py_tool_update", "computing", "parse_slowly", second=("launching", "update_parameters"), costs="cuLaunchKernel=15"),
+    # nothing is wrong
+    untold("busy_decode"),
+    untold("py_busy_engine"),
 ]

@@ -5,7 +5,7 @@
 
 PLANTED   := tests/planted
 PLANTED_B := $(B)/planted
-PLANTED_C := planted host workers gpu waits ranks nccl healthy held_out unseen unmet
+PLANTED_C := planted host workers gpu waits ranks nccl healthy held_out unseen unmet untold
 
 planted-programs: $(PLANTED_B)/planted $(PLANTED_B)/libpool.so $(PLANTED_B)/libnvrtc.so.12 $(B)/programs/ownroot
 

@@ -106,7 +106,7 @@ void thread_begin(void *(*run)(void *))
 static const struct kind *const tables[] = { host_kinds,   worker_kinds,  gpu_kinds,
 	                                     wait_kinds,   rank_kinds,    nccl_kinds,
 	                                     cpp_kinds,    healthy_kinds, held_out_kinds,
-	                                     unseen_kinds, unmet_kinds };
+	                                     unseen_kinds, unmet_kinds,   untold_kinds };
 
 static const struct kind *kind_find(const char *name)
 {

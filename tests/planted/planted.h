@@ -23,7 +23,8 @@ struct kind {
 };
 
 extern const struct kind host_kinds[], worker_kinds[], gpu_kinds[], wait_kinds[], rank_kinds[],
-	nccl_kinds[], cpp_kinds[], healthy_kinds[], held_out_kinds[], unseen_kinds[], unmet_kinds[];
+	nccl_kinds[], cpp_kinds[], healthy_kinds[], held_out_kinds[], unseen_kinds[], unmet_kinds[],
+	untold_kinds[];
 
 /* Of kinds that are two processes, each on a GPU of its own; 0 of all others. */
 extern int rank;
