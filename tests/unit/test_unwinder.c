@@ -224,6 +224,7 @@ static void test_code_of_no_file(void **state)
 	begin();
 	jit = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_int_equal(mapping_at(look_at(getpid()), jit)->file, UNWIND_FILE_BARE);
+	assert_int_equal(figures_now().cut, 0);
 	munmap(jit, 4096);
 	end();
 }
