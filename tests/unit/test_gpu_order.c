@@ -189,6 +189,33 @@ static void test_an_end_does_not_look_at_others_work(void **state)
 	assert_true(clock_of_ns(CLOCK_PROCESS_CPUTIME_ID) - begin_ns < 1000000000);
 }
 
+/* An agent can tell of work that begins seconds later: programs that its process executes until
+ * then have all of it, one after the other. What no program is left for is nobody's. */
+static void test_a_process_that_becomes_others_hands_its_work_on_a_few_times(void **state)
+{
+	static struct process programs[2000];
+	struct gpu_item item = { .kind = ACTIVITY_COPY, .process = programs };
+	uint64_t begin_ns, before_ns;
+	size_t n = 0;
+
+	for (; gpu_order_room(*state, QUOTA_ROOT, UINT64_MAX) == GPU_ORDER_ROOM; n++) {
+		item.begin_ns = item.end_ns = 1000000 + n;
+		gpu_order_add(*state, &item);
+	}
+	begin_ns = clock_of_ns(CLOCK_PROCESS_CPUTIME_ID);
+	for (size_t i = 0; i + 1 < ARRAY_SIZE(programs); i++) {
+		before_ns = 1000 + i;
+		assert_int_equal(gpu_order_last_of(*state, &programs[i], before_ns), 0);
+		gpu_order_orphan(*state, &programs[i], before_ns);
+		gpu_order_move(*state, &programs[i], before_ns, &programs[i + 1]);
+		if (i + 1 == GPU_ORDER_LOOKS)
+			assert_ptr_equal(gpu_order_first(*state)->process, &programs[i + 1]);
+	}
+	assert_true(clock_of_ns(CLOCK_PROCESS_CPUTIME_ID) - begin_ns < 2000000000);
+	assert_int_equal(gpu_order_count(*state), n);
+	assert_null(gpu_order_first(*state)->process);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, destroy)
 
 static void test_texts_fill_it_as_items_do(void **state)
@@ -259,6 +286,7 @@ int main(void)
 		TEST(test_each_is_looked_at_once_after_a_while),
 		TEST(test_the_last_of_a_process),
 		TEST(test_an_end_does_not_look_at_others_work),
+		TEST(test_a_process_that_becomes_others_hands_its_work_on_a_few_times),
 		TEST(test_texts_fill_it_as_items_do),
 		TEST(test_who_tells_of_any_number_pushes_nobody_on),
 		TEST(test_who_is_alone_has_all_of_it),

@@ -20,6 +20,7 @@ struct gpu_order_link {
 	uint32_t next; /* the slot after it in its chain; NONE: none */
 	uint32_t chain;
 	uint32_t of_next, of_before; /* of the same process; NONE: none */
+	uint32_t looks;              /* at it, see gpu_order_last_of() */
 };
 
 /* The items of a process, so that its end looks at no others. */
@@ -216,6 +217,7 @@ static bool chain_add(struct gpu_order *order, uint32_t slot)
 
 	order->links[slot].next = NONE;
 	order->links[slot].chain = chain;
+	order->links[slot].looks = 0;
 	if (before != NONE && order->items[slot].end_ns < order->items[before].end_ns)
 		return false;
 	order->last[chain] = slot;
@@ -330,16 +332,26 @@ static uint32_t of_first(struct gpu_order *order, const struct process *process)
 	return of ? of->first : NONE;
 }
 
+static void hand_over_one(struct gpu_order *order, uint32_t slot, const struct process *to)
+{
+	of_remove(order, slot);
+	order->items[slot].process = to;
+	of_add(order, slot);
+}
+
 uint64_t gpu_order_last_of(struct gpu_order *order, const struct process *process,
                            uint64_t until_ns)
 {
+	uint32_t slot = of_first(order, process), next;
 	uint64_t last_ns = 0;
 
-	for (uint32_t slot = of_first(order, process); slot != NONE;
-	     slot = order->links[slot].of_next) {
+	for (; slot != NONE; slot = next) {
 		const struct gpu_item *item = &order->items[slot];
 
-		if (item->begin_ns < until_ns && item->end_ns > last_ns)
+		next = order->links[slot].of_next;
+		if (process && ++order->links[slot].looks > GPU_ORDER_LOOKS)
+			hand_over_one(order, slot, NULL);
+		else if (item->begin_ns < until_ns && item->end_ns > last_ns)
 			last_ns = item->end_ns;
 	}
 	return last_ns;
@@ -352,14 +364,11 @@ static void hand_over(struct gpu_order *order, const struct process *from, uint6
 	uint32_t slot = of_first(order, from), next;
 
 	for (; slot != NONE && from != to; slot = next) {
-		struct gpu_item *item = &order->items[slot];
+		const struct gpu_item *item = &order->items[slot];
 
 		next = order->links[slot].of_next;
-		if (item->begin_ns < since_ns || item->begin_ns >= until_ns)
-			continue;
-		of_remove(order, slot);
-		item->process = to;
-		of_add(order, slot);
+		if (item->begin_ns >= since_ns && item->begin_ns < until_ns)
+			hand_over_one(order, slot, to);
 	}
 }
 

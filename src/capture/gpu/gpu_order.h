@@ -16,6 +16,10 @@
 /* Of both a user but root has two fifths, while others wait as well. */
 #define GPU_ORDER_SHARE(most) ((most) / 5 * 2)
 
+/* Ends of its process's programs that an item is looked at for. It can wait for seconds, in which a
+ * process executes a thousand programs; an agent's own work is there for one or two. */
+#define GPU_ORDER_LOOKS 16
+
 struct gpu_order;
 
 struct gpu_order *gpu_order_new(void);
@@ -43,8 +47,9 @@ void gpu_order_each_new(struct gpu_order *order, uint64_t until_ns,
                         void (*each)(void *data, struct gpu_item *item), void *data);
 
 /*
- * When the last item ended of those that a process had before `until_ns`; 0: there is none. These
- * three look at the process's own items alone.
+ * When the last item ended of those that a process had before `until_ns`; 0: there is none. To be
+ * asked once for each end of a program of the process: what was there for GPU_ORDER_LOOKS of them
+ * is nobody's from then on. These three look at the process's own items alone.
  */
 uint64_t gpu_order_last_of(struct gpu_order *order, const struct process *process,
                            uint64_t until_ns);
