@@ -292,7 +292,10 @@ static struct known_kernel *others(struct kernels *kernels)
 	return kernels->others;
 }
 
-/* What a name of 4 KiB says can be 35 KiB long: it is taken from the budget as well. */
+/*
+ * What a name of 4 KiB says can be 35 KiB long: it is taken from the budget as well. Where there is
+ * no room for that the name stays as it is linked, since it would be read anew whenever it is told.
+ */
 static struct known_kernel *intern(struct kernels *kernels, uint32_t tgid, const char *text,
                                    bool resolved)
 {
@@ -307,9 +310,8 @@ static struct known_kernel *intern(struct kernels *kernels, uint32_t tgid, const
 	shown = resolved ? plain_kernel_name(text, helper_person_of((pid_t)tgid)) : xstrdup(text);
 	longer = strlen(shown) > strlen(text) ? strlen(shown) - strlen(text) : 0;
 	if (!budget_take(kernels->budget, tgid, longer)) {
-		budget_give(kernels->budget, tgid, bytes);
 		free(shown);
-		return others(kernels);
+		shown = xstrdup(text);
 	}
 	/* it grew by doubling */
 	return add_kernel(kernels, text, xrealloc(shown, strlen(shown) + 1), resolved);

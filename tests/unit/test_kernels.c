@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/budget.h"
+#include "base/clock.h"
 #include "capture/kernels.h"
 #include "probe/helper.h"
 
@@ -473,6 +474,28 @@ static void test_names_beyond_the_budget_are_one_kernel(void **state)
 	helper_end();
 }
 
+/* 510 bytes that say 7,600: reading them takes long, and a program can tell of one name without
+ * end. */
+static void test_a_name_without_room_for_what_it_says_is_read_once(void **state)
+{
+	struct budget *budget = budget_new(8 << 10, 16 << 20);
+	struct kernels *kernels = kernels_new(budget);
+	char name[512] = "_Z1f";
+	uint64_t refused, begin_ns;
+
+	memset(name + 4, 'h', 505);
+	named(kernels, PROCESS, 0x1000, name, NAME_OF_CALL);
+	assert_string_equal(kernels_find(kernels, PROCESS, 0x1000)->name, name);
+	refused = budget_refused(budget);
+	begin_ns = clock_of_ns(CLOCK_PROCESS_CPUTIME_ID);
+	for (unsigned i = 0; i < 100000; i++)
+		named(kernels, PROCESS, 0x1000, name, NAME_OF_CALL);
+	assert_true(clock_of_ns(CLOCK_PROCESS_CPUTIME_ID) - begin_ns < 1000000000);
+	assert_int_equal(budget_refused(budget), refused);
+	kernels_free(kernels);
+	budget_free(budget);
+}
+
 static void test_handles_are_given_back_at_the_end_of_a_process(void **state)
 {
 	struct budget *budget = budget_new(1 << 20, 4 << 20);
@@ -522,6 +545,7 @@ int main(void)
 		cmocka_unit_test(test_a_handle_may_end_where_memory_ends),
 		cmocka_unit_test(test_a_process_that_cannot_be_read_changes_nothing),
 		cmocka_unit_test(test_names_beyond_the_budget_are_one_kernel),
+		cmocka_unit_test(test_a_name_without_room_for_what_it_says_is_read_once),
 		cmocka_unit_test(test_handles_are_given_back_at_the_end_of_a_process),
 	};
 
