@@ -28,6 +28,7 @@ UNIT_WRAP_test_divert_write := pwrite
 UNIT_WRAP_test_elf_damage := helper_pread
 UNIT_WRAP_test_judged_files := entry_file_judge stop_now_ns
 UNIT_WRAP_test_modules_gone := maps_each
+UNIT_WRAP_test_sampler := programs_state programs_map pipeline_process stack_names_find
 UNIT_WRAP_test_session := gpu_is_awaited gpu_measured gpu_is_on_its_way programs_open_calls order_passed_ns modules_free own_hooks_free programs_free kernel_features_free
 UNIT_WRAP_test_stream_state := helper_person_of helper_process_begun helper_process_ended
 UNIT_WRAP_test_tids := helper_person_of

@@ -320,6 +320,14 @@ static bool asks_for_a_look(const struct wire_stack_entries *record)
 	return record->end == END_NO_MAPPING || record->end == END_NO_TABLE;
 }
 
+/* One program can have any number of them. Who has few is not to lose them for good: what the
+ * programs meet all the time they do not send again by themselves. */
+static void forget_all_stacks(struct sampler *s)
+{
+	forget_stacks(s);
+	sampler_send_anew(s);
+}
+
 static void on_stack(struct sampler *s, const struct wire_stack_entries *record)
 {
 	const struct process *process = process_of(s, &record->head);
@@ -331,7 +339,7 @@ static void on_stack(struct sampler *s, const struct wire_stack_entries *record)
 	stack = MAP_FIND(s->stacks, &key);
 	if (!stack) {
 		if (HASH_COUNT(s->stacks) >= STACKS_MAX)
-			forget_stacks(s);
+			forget_all_stacks(s);
 		stack = MAP_ADD(s->stacks, key, &key);
 	}
 	stack->person = process->person;
