@@ -84,10 +84,71 @@ static void test_stacks_that_are_forgotten_are_sent_anew(void **unused)
 	sampler_free(sampler);
 }
 
+static void begin_call(struct sampler *sampler, const struct process *process, uint32_t tid,
+                       uint64_t begin_ns)
+{
+	const struct wire_call_stack record = { .head = { .type = WIRE_CALL_STACK,
+		                                          .tgid = process->pid,
+		                                          .tid = tid,
+		                                          .time_ns = begin_ns },
+		                                .stack = 1 };
+	struct err err = { 0 };
+
+	assert_int_equal(sampler_record(sampler, &record.head, &err), 1);
+}
+
+static uint64_t without_stack(const struct sampler *sampler)
+{
+	struct sampler_figures figures;
+
+	sampler_figures(sampler, &figures);
+	return figures.without_stack;
+}
+
+/* A wait of seconds has its stack beside any number of threads that call once, and end. */
+static void test_threads_that_come_and_go_leave_others_calls_their_stacks(void **unused)
+{
+	const struct sampler_options options = { .walks = false };
+	struct sampler *sampler;
+	struct err err = { 0 };
+
+	assert_int_equal(sampler_new(&options, &sampler, &err), 0);
+	send(sampler, &ann, 1);
+	send(sampler, &eve, 1);
+	begin_call(sampler, &ann, ann.pid, 100);
+	for (uint32_t tid = 10000; tid < 110000; tid++) {
+		begin_call(sampler, &eve, tid, 200 + tid);
+		assert_non_null(sampler_call_stack(sampler, tid, 200 + tid));
+	}
+	assert_non_null(sampler_call_stack(sampler, ann.pid, 100));
+	assert_int_equal(without_stack(sampler), 0);
+	sampler_free(sampler);
+}
+
+/* Where they end within their calls there is no end of these, and what others lose is counted. */
+static void test_calls_that_are_forgotten_are_counted(void **unused)
+{
+	const struct sampler_options options = { .walks = false };
+	struct sampler *sampler;
+	struct err err = { 0 };
+
+	assert_int_equal(sampler_new(&options, &sampler, &err), 0);
+	send(sampler, &ann, 1);
+	send(sampler, &eve, 1);
+	begin_call(sampler, &ann, ann.pid, 100);
+	for (uint32_t tid = 10000; tid < 30000; tid++)
+		begin_call(sampler, &eve, tid, 200 + tid);
+	assert_null(sampler_call_stack(sampler, ann.pid, 100));
+	assert_true(without_stack(sampler) > 10000);
+	sampler_free(sampler);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stacks_that_are_forgotten_are_sent_anew),
+		cmocka_unit_test(test_threads_that_come_and_go_leave_others_calls_their_stacks),
+		cmocka_unit_test(test_calls_that_are_forgotten_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

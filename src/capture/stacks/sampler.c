@@ -477,6 +477,26 @@ int sampler_finish(struct sampler *s, struct err *err)
 /* ---- calls -------------------------------------------------------------------------------------
  */
 
+static bool is_told(const struct open_call *call)
+{
+	return !call->begin_ns && !call->asked.walk;
+}
+
+/* Threads may come and go without end, and end within a call. */
+static void make_room_for_calls(struct sampler *s)
+{
+	struct open_call *call, *next;
+
+	HASH_ITER (hh, s->calls, call, next) {
+		if (is_told(call))
+			MAP_DROP(s->calls, call);
+	}
+	if (HASH_COUNT(s->calls) <= CALLS_MAX / 2)
+		return;
+	s->without_stack += HASH_COUNT(s->calls);
+	forget_calls(s);
+}
+
 /* The latest of its thread: those before it have been told of, or will not be. */
 static void on_call_stack(struct sampler *s, const struct wire_call_stack *record)
 {
@@ -486,7 +506,7 @@ static void on_call_stack(struct sampler *s, const struct wire_call_stack *recor
 
 	if (!call) {
 		if (HASH_COUNT(s->calls) >= CALLS_MAX)
-			forget_calls(s);
+			make_room_for_calls(s);
 		call = MAP_ADD(s->calls, tid, &record->head.tid);
 	}
 	stack = find_stack(s, process, record->stack);
@@ -538,11 +558,15 @@ const struct stack *sampler_call_stack(struct sampler *s, uint32_t tid, uint64_t
 {
 	struct open_call *call = MAP_FIND(s->calls, &tid);
 
-	if (!call)
-		return NULL;
-	return call->begin_ns == begin_ns         ? call->stack
-	       : call->asked.begin_ns == begin_ns ? call->asked.stack
-	                                          : NULL;
+	if (call && call->begin_ns == begin_ns) {
+		call->begin_ns = 0;
+		return call->stack;
+	}
+	if (call && call->asked.begin_ns == begin_ns) {
+		call->asked.begin_ns = call->asked.walk = 0;
+		return call->asked.stack;
+	}
+	return NULL;
 }
 
 static void see(struct sampler *s, const struct wire_head *record)
