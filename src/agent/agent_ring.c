@@ -66,6 +66,10 @@ static int make_memfd(size_t bytes)
 	return fd;
 }
 
+/*
+ * The other side can map the file thousands of times, and punch holes into it: a fork that copied
+ * these mappings would wait for that. No child of this process reads a ring.
+ */
 static int map_ring(struct agent_ring *ring, int fd)
 {
 	int protection = PROT_READ | PROT_WRITE;
@@ -75,6 +79,7 @@ static int map_ring(struct agent_ring *ring, int fd)
 	if (memory == MAP_FAILED)
 		return -errno;
 	ring->shared = memory;
+	madvise(ring->shared, AGENT_RING_AT, MADV_DONTFORK);
 	memory = mmap(NULL, 2 * ring->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
@@ -84,6 +89,7 @@ static int map_ring(struct agent_ring *ring, int fd)
 		         MAP_SHARED | MAP_FIXED, fd, AGENT_RING_AT) == MAP_FAILED)
 			return -errno;
 	}
+	madvise(ring->memory, 2 * ring->bytes, MADV_DONTFORK);
 	return 0;
 }
 
