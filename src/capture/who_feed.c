@@ -356,7 +356,7 @@ static void take_process(struct who_feed *feed, const struct gpu_process *proces
 
 void who_feed_gpus(struct who_feed *feed, const struct gpus_sample *sample)
 {
-	if (sample->read_ns)
+	if (sample->read_ns && !sample->processes_cut)
 		take_none(feed, sample);
 	for (size_t i = 0; i < sample->n_processes; i++)
 		take_process(feed, &sample->processes[i], sample->read_ns);

@@ -20,6 +20,7 @@
 #define ID_LEAST    4    /* characters of a container's id, as Docker's users have them */
 #define PIDS_MOST   4096 /* that are chosen */
 #define ONCE_NS     3600000000000ull
+#define TOLD_OF     "the driver does not tell of all processes (512 at most)"
 
 bool cli_whose_given(const struct cli_whose *whose)
 {
@@ -98,8 +99,12 @@ static int add_pids_of_gpu(struct target_choice *choice, const struct gpus_sampl
 			continue;
 		*VEC_ADD(choice->pids, choice->n_pids) = (int)sample->processes[i].pid;
 	}
+	if (!choice->n_pids && sample->processes_cut)
+		return err_set(err, ENODEV, "who uses GPU %s is not known: " TOLD_OF, wanted);
 	if (!choice->n_pids)
 		return err_set(err, ESRCH, "no process uses GPU %s", wanted);
+	if (sample->processes_cut)
+		cli_say("there may be more processes that use GPU %s: " TOLD_OF, wanted);
 	return 0;
 }
 

@@ -42,6 +42,7 @@ static void gpus_from_proc(struct gpus_sample *sample)
 	AT_END(globfree) glob_t found = { 0 };
 
 	sample->n = sample->n_processes = 0;
+	sample->processes_cut = 1;
 	if (glob("/proc/driver/nvidia/gpus/*/information", 0, NULL, &found) == 0) {
 		for (size_t i = 0; i < found.gl_pathc && sample->n < GPUS_MAX; i++) {
 			sample->gpus[sample->n] = gpu_unknown;

@@ -43,8 +43,9 @@ struct gpus_sample {
 	struct gpu gpus[GPUS_MAX];
 	size_t n_processes;
 	struct gpu_process processes[GPU_PROCESSES_MAX];
-	uint64_t read_ns; /* CLOCK_MONOTONIC, when NVML had told it; 0: it did not */
-	char why[256];    /* why nothing more is known; empty where all is */
+	uint32_t processes_cut; /* not 0: there may be more than these */
+	uint64_t read_ns;       /* CLOCK_MONOTONIC, when NVML had told it; 0: it did not */
+	char why[256];          /* why nothing more is known; empty where all is */
 };
 
 /* All of it unknown, without a name. */

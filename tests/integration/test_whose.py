@@ -57,6 +57,28 @@ def test_whose_gpu(case):
         program.wait()
 
 
+def test_whose_gpu_of_which_not_all_are_told(case):
+    """The driver tells of 512 processes, and of none where there are more: nobody is said to be all."""
+    one = start(case, "one")
+    case.env = {"LD_LIBRARY_PATH": Places.libraries() + ":" + os.path.join(Places.build, "simnvml"), "SIMNVML_GPUS": "2",
+                "SIMNVML_FILE": case.path("gpu")}
+
+    def tell(text):
+        with open(case.path("gpu"), "w", encoding="ascii") as file:
+            file.write(text)
+    for wanted in ("0", "1"):  # of GPU 0 nobody is told, and the one of GPU 1 has no room
+        tell(f"gpu0.processes {513 if wanted == '0' else 512}\ngpu0.pid 5000000\ngpu1.processes 1\ngpu1.pid {one.pid}\n")
+        said = traced(case, "--gpu-of", wanted, status=2)
+        if f"who uses GPU {wanted} is not known: the driver does not tell of all processes" not in said:
+            raise Failure(said)
+    tell(f"gpu0.processes 513\ngpu1.processes 1\ngpu1.pid {one.pid}\n")
+    done = case.cuscope("trace", "-o", case.path("some.jsonl"), "--duration", "100ms", "--gpu-of", "1")
+    checks.equal("status", 0, done.wait())
+    checks.contains("what is said", "there may be more processes that use GPU 1", done.err())
+    one.process.stdin.close()
+    one.wait()
+
+
 def test_whose_nobody(case):
     for wrong, says in ((("--rank", "31999"), "no process of rank 31999 is there"),
                         (("--job", "x" * 5000), "no process of job x"),

@@ -171,6 +171,15 @@ static void nvml_tells(struct who_feed *feed, uint64_t read_ns, uint64_t bytes)
 	who_feed_gpus(feed, &sample);
 }
 
+/* As of more processes than it has room for: of ours it tells nothing. */
+static void nvml_tells_of_some(struct who_feed *feed, uint64_t read_ns)
+{
+	static struct gpus_sample sample;
+
+	sample = (struct gpus_sample){ .n = 1, .read_ns = read_ns, .processes_cut = 1 };
+	who_feed_gpus(feed, &sample);
+}
+
 static const struct run_identity *told_of(struct who_feed *feed)
 {
 	static struct run_info run;
@@ -219,6 +228,17 @@ static void test_who_nvml_did_not_know_at_first_is_whole(void **state)
 	assert_true(told_of(of_command)->memory_whole);
 	who_feed_free(feed);
 	who_feed_free(of_command);
+}
+
+static void test_who_nvml_had_no_room_for_is_not_whole(void **state)
+{
+	struct who_feed *feed = who_feed_new(false, false);
+
+	meet(feed, (uint32_t)getpid(), 100);
+	nvml_tells_of_some(feed, 101);
+	nvml_tells(feed, 102, 500);
+	assert_false(told_of(feed)->memory_whole);
+	who_feed_free(feed);
 }
 
 static int begin_helper(void **state)
@@ -295,6 +315,7 @@ int main(void)
 		cmocka_unit_test(test_the_first_are_kept),
 		cmocka_unit_test(test_memory_of_the_first_most_and_last_reading_is_kept),
 		cmocka_unit_test(test_who_nvml_did_not_know_at_first_is_whole),
+		cmocka_unit_test(test_who_nvml_had_no_room_for_is_not_whole),
 		cmocka_unit_test(test_who_was_held_is_known_after_its_end),
 		cmocka_unit_test(test_who_was_held_is_no_other_program),
 		cmocka_unit_test(test_the_newest_and_those_that_run_are_kept),

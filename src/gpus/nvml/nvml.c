@@ -478,14 +478,18 @@ static void add_process(struct gpus_sample *sample, const struct process_info *i
 	if (sample->n_processes < GPU_PROCESSES_MAX)
 		sample->processes[sample->n_processes++] =
 			(struct gpu_process){ info->pid, 1u << sample->n, info->used_bytes };
+	else
+		sample->processes_cut = 1;
 }
 
 static void read_processes(struct nvml *nvml, gpu_handle handle, struct gpus_sample *sample)
 {
 	unsigned n = GPU_PROCESSES_MAX;
 
-	if (!nvml->processes || nvml->processes(handle, &n, nvml->infos) != NVML_SUCCESS)
+	if (!nvml->processes || nvml->processes(handle, &n, nvml->infos) != NVML_SUCCESS) {
+		sample->processes_cut = 1; /* where there are too many it tells of none */
 		return;
+	}
 	for (unsigned i = 0; i < n && i < GPU_PROCESSES_MAX; i++)
 		add_process(sample, &nvml->infos[i]);
 }
@@ -496,6 +500,7 @@ void nvml_sample(struct nvml *nvml, struct gpus_sample *sample)
 	int result = nvml->count(&count);
 
 	sample->n = sample->n_processes = 0;
+	sample->processes_cut = result != NVML_SUCCESS || count > GPUS_MAX;
 	if (result != NVML_SUCCESS)
 		snprintf(sample->why, sizeof(sample->why), NVML_LIBRARY ": %s",
 		         nvml_error(nvml, result));
@@ -507,8 +512,10 @@ void nvml_sample(struct nvml *nvml, struct gpus_sample *sample)
 		gpu_handle handle;
 
 		*gpu = gpu_unknown;
-		if (nvml->handle(i, &handle) != NVML_SUCCESS)
+		if (nvml->handle(i, &handle) != NVML_SUCCESS) {
+			sample->processes_cut = 1;
 			continue;
+		}
 		read_gpu(nvml, handle, gpu);
 		read_processes(nvml, handle, sample);
 		if (nvml->samples) /* who asks once has no use for means */
