@@ -21,6 +21,7 @@
 #define PIDS_MOST   4096 /* that are chosen */
 #define ONCE_NS     3600000000000ull
 #define TOLD_OF     "the driver does not tell of all processes (512 at most)"
+#define PASSES_TOLD 8 /* that are not traced, each by itself */
 
 bool cli_whose_given(const struct cli_whose *whose)
 {
@@ -165,6 +166,18 @@ static int say_none(const struct cli_whose *whose, struct err *err)
 	               whose->gpu ? whose->gpu : "");
 }
 
+/* Whoever says that he is one of them, and ends, or cannot be traced, is not to deny the others. */
+static void pass_over(const char *why)
+{
+	static unsigned told;
+
+	if (told < PASSES_TOLD)
+		cli_say("%s", why);
+	else if (told == PASSES_TOLD)
+		cli_say("there are more that are not traced");
+	told += told <= PASSES_TOLD;
+}
+
 int cli_whose_settle(struct target_choice *choice, struct err *err)
 {
 	const struct process_reader_options options = { 0 };
@@ -182,5 +195,7 @@ int cli_whose_settle(struct target_choice *choice, struct err *err)
 	else if (!find_wanted(choice, reader))
 		cli_say("there may be more processes that are meant: not all could be looked at");
 	process_reader_free(reader);
+	if (!choice->target.pass)
+		choice->target.pass = pass_over;
 	return choice->n_pids ? 0 : say_none(&choice->whose, err);
 }

@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 
 import checks
@@ -75,6 +76,21 @@ def test_whose_gpu_of_which_not_all_are_told(case):
     done = case.cuscope("trace", "-o", case.path("some.jsonl"), "--duration", "100ms", "--gpu-of", "1")
     checks.equal("status", 0, done.wait())
     checks.contains("what is said", "there may be more processes that use GPU 1", done.err())
+    one.process.stdin.close()
+    one.wait()
+
+
+def test_whose_others_that_cannot_be_traced(case):
+    """Anybody can say that he is of a rank, and end, or be one that no probe may go to."""
+    job = f"{os.getpid()}3"
+    one = start(case, "one", RANK="3", SLURM_JOB_ID=job)
+    os.makedirs(case.path("valgrind"))
+    program = case.path("valgrind/sleep-amd64-linux")
+    shutil.copy(shutil.which("sleep"), program)
+    with subprocess.Popen([program, "60"], env={"RANK": "3", "SLURM_JOB_ID": job}) as other:
+        for _ in range(2):
+            checks.equal("the other one", {one.pid}, traced(case, "--rank", "3", "--job", job))
+        other.kill()
     one.process.stdin.close()
     one.wait()
 
