@@ -525,6 +525,7 @@ void capture_free(struct capture *c)
 	free(c->ended_pids);
 	free(c->told_seccomp.pids);
 	free(c->told_valgrind.pids);
+	free(c->told_foreign.pids);
 	if (!c->reader_hangs)
 		free(c);
 }

@@ -98,6 +98,7 @@ struct capture {
 	pid_t *ended_pids; /* of those, whose end has not been told of yet */
 	size_t n_ended_pids;
 	struct told_processes told_seccomp;  /* that only entries are recorded of */
+	struct told_processes told_foreign;  /* that run programs of another architecture */
 	struct told_processes told_valgrind; /* that are left alone: under the modules' lock */
 	bool told_waiting, told_not_begun;
 	struct err failure;        /* of a record: what a consumer said */

@@ -302,6 +302,20 @@ static void uses_cuda(struct capture *c, pid_t pid)
 		sampler_expect(c->sampler, pid);
 }
 
+/* Processes of such a program may come and go without an end. */
+static void say_foreign(struct capture *c, pid_t pid)
+{
+	bool beyond, tell = tell_of(&c->told_foreign, pid, &beyond);
+
+	if (tell)
+		capture_notice(c,
+		               "process %d runs a program of another architecture (32-bit?): "
+		               "cuscope traces 64-bit programs of this machine only",
+		               pid);
+	if (beyond)
+		capture_notice(c, "more processes than these run programs of another architecture");
+}
+
 static void on_found(struct capture *c, pid_t pid, const struct look_result *found)
 {
 	if (found->modules)
@@ -309,10 +323,7 @@ static void on_found(struct capture *c, pid_t pid, const struct look_result *fou
 	if (found->modules)
 		uses_cuda(c, pid);
 	if (found->foreign)
-		capture_notice(c,
-		               "process %d runs a program of another architecture (32-bit?): "
-		               "cuscope traces 64-bit programs of this machine only",
-		               pid);
+		say_foreign(c, pid);
 }
 
 static void look(struct capture *c, pid_t pid, enum look how, uint64_t since_ns)

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Users who have a tracer look into as much as their processors can make: it ends in time all the same, with what others did."""
 
+import contextlib
 import json
 import os
 import signal
+import struct
 import subprocess
 import time
 
 import checks
-from harness import Failure, Places, alone, wait_until
+from harness import Failure, Places, Skip, alone, wait_until
 
 STORMS = 2   # processes: as many as this machine has processors at least
 SECONDS = 4
@@ -157,3 +159,30 @@ def test_processes_that_one_user_makes_leave_room_for_others(case):
 @alone
 def test_programs_executed_as_fast_as_can_be(case):
     storm(case, "programs", "--all")
+
+
+def of_another_architecture(path):
+    """A program for 32 bits that waits for ever."""
+    code, base = bytes.fromhex("b81d000000cd80ebf7"), 0x08048000  # pause(), again and again
+    head = b"\x7fELF\1\1\1" + bytes(9) + struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, base + 84, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+    with open(path, "wb") as file:
+        file.write(head + struct.pack("<IIIIIIII", 1, 0, base, base, 84 + len(code), 84 + len(code), 5, 0x1000) + code)
+    os.chmod(path, 0o755)
+
+
+@alone
+def test_programs_of_another_architecture_are_told_of_up_to_a_number(case):
+    """Each had a line, however many a user starts."""
+    path = case.path("other")
+    of_another_architecture(path)
+    with contextlib.ExitStack() as stack:
+        try:
+            for _ in range(70):
+                stack.callback(stack.enter_context(subprocess.Popen([path])).kill)
+        except OSError as error:
+            raise Skip(f"this kernel runs no such programs: {error}") from error
+        done = case.cuscope("trace", "--duration", "100ms", "--all", "-o", case.path("trace.jsonl"))
+        checks.equal("status", 0, done.wait())
+    lines = [line for line in done.err().splitlines() if "another architecture" in line]
+    checks.equal("lines", 65, len(lines))
+    checks.contains("the last one", "more processes than these run programs of another architecture", lines[-1])
