@@ -12,6 +12,7 @@
 #include "cuda/error.h"
 #include "node/error_patterns.h"
 #include "node/steps.h"
+#include "probe/person.h"
 
 /* ---- rules calls --------------------------------------------------------------------------- */
 
@@ -406,12 +407,21 @@ static bool hour_is_full(const struct hour *hour, uint64_t most, uint64_t now_ns
 	return true;
 }
 
+/* Of a GPU, or of a process that had ended: it is not known whose it was, and he may fire others.
+ */
+static bool is_anybodys(enum rule rule, uint64_t person)
+{
+	return rule == RULE_XID || rule == RULE_MEMORY || rule == RULE_IDLE ||
+	       person == PERSON_UNKNOWN;
+}
+
 enum rules_verdict rules_allow(struct rules *rules, enum rule rule, uint64_t person,
                                uint64_t now_ns, uint64_t *wait_ns)
 {
 	const uint64_t most = rules->settings.per_hour, pause_ns = pause_of(rules, rule);
 	size_t n = rules->n_written < WRITTEN_MAX ? rules->n_written : WRITTEN_MAX;
-	struct hour all = { 0 }, own = { 0 };
+	struct hour all = { 0 }, own = { 0 }, anybodys = { 0 };
+	uint64_t left;
 
 	*wait_ns = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -424,14 +434,19 @@ enum rules_verdict rules_allow(struct rules *rules, enum rule rule, uint64_t per
 		if (one->rule == RULE_REQUEST || !left_ns(one->ns, HOUR_NS, now_ns))
 			continue;
 		hour_add(&all, one);
-		if (one->person == person)
+		if (is_anybodys(one->rule, one->person))
+			hour_add(&anybodys, one);
+		else if (one->person == person)
 			hour_add(&own, one);
 	}
+	left = most - (anybodys.n < most ? anybodys.n : most);
 	if (*wait_ns)
 		return RULES_COOL_DOWN;
 	if (rule != RULE_REQUEST &&
 	    (hour_is_full(&all, most, now_ns, wait_ns) ||
-	     (person != QUOTA_ROOT && hour_is_full(&own, most - most / 4, now_ns, wait_ns))))
+	     (is_anybodys(rule, person) &&
+	      hour_is_full(&anybodys, most - most / 2, now_ns, wait_ns)) ||
+	     (person != QUOTA_ROOT && hour_is_full(&own, left - left / 4, now_ns, wait_ns))))
 		return RULES_PER_HOUR;
 	rules->written[rules->n_written++ % WRITTEN_MAX] = (struct written){ rule, person, now_ns };
 	return RULES_ALLOWED;

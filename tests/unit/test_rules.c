@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "node/error_patterns.h"
 #include "node/rules.h"
+#include "probe/person.h"
 
 #define S(n) ((uint64_t)((n)*1e9))
 #define GIB  (1ll << 30)
@@ -258,6 +259,39 @@ static void test_one_user_leaves_others_a_part_of_the_hour(void **state)
 	rules_free(rules);
 }
 
+/* An Xid every five minutes is twelve an hour: anybody can make them, and fire his own rules. */
+static void test_rules_about_gpus_leave_others_a_part_of_the_hour(void **state)
+{
+	struct rules *rules = make(0, 0);
+	unsigned xids = 0, errors = 0;
+	uint64_t wait_ns;
+	double now = 0;
+
+	for (unsigned i = 0; i < 11; i++, now += 310) {
+		xids += allow(rules, RULE_XID, now) == RULES_ALLOWED;
+		errors += rules_allow(rules, RULE_ERROR, 1000, S(now), &wait_ns) == RULES_ALLOWED;
+	}
+	assert_int_equal(xids, 6);
+	assert_in_range(errors, 5, 6);
+	assert_int_equal(rules_allow(rules, RULE_ERROR, 1001, S(now), &wait_ns), RULES_ALLOWED);
+	rules_free(rules);
+}
+
+/* Programs that end at once are anybody's, too, and whoever starts them has others that stay. */
+static void test_programs_that_have_ended_leave_others_a_part_of_the_hour(void **state)
+{
+	struct rules *rules = make(0, 0);
+	uint64_t wait_ns;
+	double now = 0;
+
+	for (unsigned i = 0; i < 11; i++, now += 310) {
+		rules_allow(rules, RULE_ERROR, PERSON_UNKNOWN, S(now), &wait_ns);
+		rules_allow(rules, RULE_ERROR, 1000, S(now), &wait_ns);
+	}
+	assert_int_equal(rules_allow(rules, RULE_ERROR, 1001, S(now), &wait_ns), RULES_ALLOWED);
+	rules_free(rules);
+}
+
 static void test_a_request_cools_down_sooner(void **state)
 {
 	struct rules *rules = make(0, 0);
@@ -381,6 +415,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_user_cools_down_alone),
 		cmocka_unit_test(test_one_user_leaves_others_a_part_of_the_hour),
+		cmocka_unit_test(test_rules_about_gpus_leave_others_a_part_of_the_hour),
+		cmocka_unit_test(test_programs_that_have_ended_leave_others_a_part_of_the_hour),
 		cmocka_unit_test(test_an_xid_fires_once_and_those_before_the_begin_do_not),
 		cmocka_unit_test(test_full_memory_fires_when_it_becomes_full),
 		cmocka_unit_test(test_what_is_not_known_fires_nothing),
