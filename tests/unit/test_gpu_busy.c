@@ -64,7 +64,7 @@ static int end(void **state)
 
 static bool next(struct gpu_metrics_sample *sample)
 {
-	for (int i = 0; i < 250; i++) {
+	for (int i = 0; i < 750; i++) {
 		if (gpu_sampler_take(sampler, sample))
 			return true;
 		usleep(20000);
