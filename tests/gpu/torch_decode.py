@@ -34,26 +34,28 @@ class Decoder(torch.nn.Module):
         return penalize_history(self.scores(self.body(word)[:, -1])).argmax(-1, keepdim=True) % parts.VOCAB
 
 
-def main():
-    way, seconds = sys.argv[1], float(sys.argv[2])
+def step_of(way, before=0):
+    """A function that decodes one token, without gradients."""
     decoder = Decoder().to("cuda", torch.bfloat16).eval()
     word = torch.zeros(1, 1, device="cuda", dtype=torch.int64)
-    with torch.no_grad():
-        decoder(word)
-        torch.cuda.synchronize()
-        time.sleep(float(sys.argv[3]) if len(sys.argv) > 3 else 0)
-        if way == "graph":
-            for _ in range(3):
-                decoder(word)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                word.copy_(decoder(word))
-            step = graph.replay
-        else:
-            run = torch.compile(decoder, mode="reduce-overhead") if way == "compile" else decoder
+    decoder(word)
+    torch.cuda.synchronize()
+    time.sleep(before)
+    if way == "graph":
+        for _ in range(3):
+            decoder(word)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            word.copy_(decoder(word))
+        return graph.replay
+    run = torch.compile(decoder, mode="reduce-overhead") if way == "compile" else decoder
+    return lambda: word.copy_(run(word))
 
-            def step():
-                word.copy_(run(word))
+
+def main():
+    way, seconds = sys.argv[1], float(sys.argv[2])
+    with torch.no_grad():
+        step = step_of(way, float(sys.argv[3]) if len(sys.argv) > 3 else 0)
         for _ in range(10):
             step()
         torch.cuda.synchronize()
